@@ -1,0 +1,53 @@
+# Each target sets up what it needs (tools/setup) and can be the first one typed in a fresh clone.
+# PYTHON chooses the Python that .venv is made of.
+
+.DEFAULT_GOAL := build
+SHELL := /bin/bash
+PYTHON ?= python3
+JOBS ?= $(shell nproc)
+export PYTHON
+export CMAKE_BUILD_PARALLEL_LEVEL := $(JOBS)
+
+RATE ?= 1gbit
+
+.PHONY: build package release demo test bench bench-network format lint clean help
+
+help:
+	@echo 'make build          library, command line, C++ tests and the Python package into .venv'
+	@echo 'make demo           train on two ranks and write out/demo/report.{json,html}'
+	@echo 'make test           all the tests that CI runs'
+	@echo 'make bench          codec speed and ratio on one core'
+	@echo 'make bench-network  training over a link of RATE=1gbit between network namespaces'
+	@echo 'make format, lint   clang-format; include law, budgets, format and clang-tidy'
+	@echo 'make clean          removes build/ and out/, keeps .venv'
+
+# .venv/bin/python imports gradwire, .venv/bin/gradwire is the command line.
+build: release package
+
+release:
+	tools/setup build test
+	cmake --preset release
+	cmake --build --preset release
+
+package:
+	tools/setup build
+	.venv/bin/python -m pip install --disable-pip-version-check --no-input -q \
+	  --no-build-isolation --no-deps .
+
+test: package
+	tools/setup build demo test
+	.venv/bin/python tools/run_tests
+
+format:
+	tools/setup build lint
+	tools/format
+
+lint:
+	tools/setup build test lint
+	tools/check_layers
+	tools/check_budgets
+	tools/format --check
+	tools/tidy
+
+clean:
+	rm -rf build out

@@ -1,0 +1,17 @@
+# Settings that every target of this project shares. A consumer of the library inherits none of them.
+
+if(GRADWIRE_SANITIZE)
+  add_compile_options(-fsanitize=${GRADWIRE_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${GRADWIRE_SANITIZE})
+endif()
+
+# Warnings, the language, and floating-point arithmetic that gives the same bytes everywhere:
+# no contraction into FMA behind our back (see docs/format.md), never -ffast-math.
+function(gradwire_target target)
+  set_target_properties(${target} PROPERTIES CXX_EXTENSIONS OFF)
+  target_compile_features(${target} PRIVATE cxx_std_20)
+  target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wshadow -ffp-contract=off)
+  if(GRADWIRE_WERROR)
+    target_compile_options(${target} PRIVATE -Werror)
+  endif()
+endfunction()

@@ -13,21 +13,11 @@
 #include <string_view>
 #include <vector>
 
+#include "gradwire/frame.h"
 #include "gradwire/status.h"
 #include "gradwire/tensor_view.h"
 
 namespace gradwire {
-
-// Numbers of docs/format.md.
-enum class CodecId : std::uint8_t {
-  kNone = 0,
-  kCast = 1,
-  kBlock = 2,
-  kLossless = 3,
-  kNearLossless = 4,
-};
-
-enum class Rounding : std::uint8_t { kNearest = 0, kStochastic = 1 };
 
 // A codec with its parameters. Text form: `name` or `name:key=value,key=value`, the same in
 // C++, Python and the command line; `int8`, `int4` name block codecs. Equal specs on two ranks
@@ -63,35 +53,6 @@ struct CodecDescription {
 std::span<const CodecDescription> codecs();
 // kUnsupportedDType if `spec` cannot encode `dtype`.
 Status check_dtype(const CodecSpec& spec, DType dtype);
-
-// What a frame is for. Numbers of docs/format.md.
-enum class Op : std::uint8_t {
-  kNone = 0,
-  kAllReduce = 1,
-  kReduceScatter = 2,
-  kAllGather = 3,
-  kBroadcast = 4,
-  kError = 255,
-};
-enum class Phase : std::uint8_t { kWhole = 0, kContribution = 1, kResult = 2 };
-enum class Reduction : std::uint8_t { kNone = 0, kSum = 1, kAvg = 2 };
-enum class Schedule : std::uint8_t { kNone = 0, kDirect = 1 };
-
-// The fields of the header that say where a frame belongs; all zero for encode() to a file.
-struct FrameContext {
-  Op op = Op::kNone;
-  Phase phase = Phase::kWhole;
-  Reduction reduction = Reduction::kNone;
-  Schedule schedule = Schedule::kNone;
-  std::uint32_t world = 0;
-  std::uint32_t sender = 0;
-  std::uint64_t group_id = 0;
-  std::uint64_t step = 0;       // optimizer step
-  std::uint64_t sequence = 0;   // number of the collective in its group
-  std::uint32_t segment = 0;
-  std::uint32_t segment_count = 1;
-  std::uint64_t first_value = 0;  // index of the frame's first value in the collective's tensor
-};
 
 // One parameter, or a piece of one. Its groups are its own. `tensor` and `first_index` (index
 // of the first value inside the parameter) only choose the noise of stochastic rounding.

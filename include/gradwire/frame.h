@@ -1,0 +1,51 @@
+// What a frame says about itself: codec numbers, and where it belongs.
+#ifndef GRADWIRE_FRAME_H_
+#define GRADWIRE_FRAME_H_
+
+#include <cstdint>
+
+namespace gradwire {
+
+// Numbers of docs/format.md.
+enum class CodecId : std::uint8_t {
+  kNone = 0,
+  kCast = 1,
+  kBlock = 2,
+  kLossless = 3,
+  kNearLossless = 4,
+};
+
+enum class Rounding : std::uint8_t { kNearest = 0, kStochastic = 1 };
+
+// What a frame is for. Numbers of docs/format.md.
+enum class Op : std::uint8_t {
+  kNone = 0,
+  kAllReduce = 1,
+  kReduceScatter = 2,
+  kAllGather = 3,
+  kBroadcast = 4,
+  kError = 255,
+};
+enum class Phase : std::uint8_t { kWhole = 0, kContribution = 1, kResult = 2 };
+enum class Reduction : std::uint8_t { kNone = 0, kSum = 1, kAvg = 2 };
+enum class Schedule : std::uint8_t { kNone = 0, kDirect = 1 };
+
+// The fields of the header that say where a frame belongs; all zero for encode() to a file.
+struct FrameContext {
+  Op op = Op::kNone;
+  Phase phase = Phase::kWhole;
+  Reduction reduction = Reduction::kNone;
+  Schedule schedule = Schedule::kNone;
+  std::uint32_t world = 0;
+  std::uint32_t sender = 0;
+  std::uint64_t group_id = 0;
+  std::uint64_t step = 0;       // optimizer step
+  std::uint64_t sequence = 0;   // number of the collective in its group
+  std::uint32_t segment = 0;
+  std::uint32_t segment_count = 1;
+  std::uint64_t first_value = 0;  // index of the frame's first value in the collective's tensor
+};
+
+}  // namespace gradwire
+
+#endif  // GRADWIRE_FRAME_H_

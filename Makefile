@@ -8,16 +8,17 @@ JOBS ?= $(shell nproc)
 export PYTHON
 export CMAKE_BUILD_PARALLEL_LEVEL := $(JOBS)
 
-RATE ?= 1gbit
+# What `make bench` measures; by default gradients that it makes itself.
+FILES ?= out/bench/gradients.safetensors
+CODECS ?= cast:dtype=bf16 int8 lossless near_lossless near_lossless:mantissa=6
 
-.PHONY: build package release demo test bench bench-network format lint clean help
+.PHONY: build package release demo test bench format lint clean help
 
 help:
 	@echo 'make build          library, command line, C++ tests and the Python package into .venv'
 	@echo 'make demo           train on two ranks and write out/demo/report.{json,html}'
 	@echo 'make test           all the tests that CI runs'
-	@echo 'make bench          codec speed and ratio on one core'
-	@echo 'make bench-network  training over a link of RATE=1gbit between network namespaces'
+	@echo 'make bench          speed and ratio of CODECS="..." on FILES="...", one thread'
 	@echo 'make format, lint   clang-format; include law, budgets, format and clang-tidy'
 	@echo 'make clean          removes build/ and out/, keeps .venv'
 
@@ -31,12 +32,19 @@ release:
 
 package:
 	tools/setup build
+	@echo 'building the Python package and the command line (minutes the first time)'
 	.venv/bin/python -m pip install --disable-pip-version-check --no-input -q \
 	  --no-build-isolation --no-deps .
 
 test: package
 	tools/setup build demo test
 	.venv/bin/python tools/run_tests
+
+bench: package $(FILES)
+	.venv/bin/gradwire bench $(FILES) --min-bytes 100M $(CODECS:%=--codec %)
+
+out/bench/gradients.safetensors:
+	.venv/bin/python bench/dump_gradients.py $@
 
 format:
 	tools/setup build lint

@@ -12,6 +12,7 @@ export CMAKE_BUILD_PARALLEL_LEVEL := $(JOBS)
 FILES ?= out/bench/gradients.safetensors
 CODECS ?= cast:dtype=bf16 int8 lossless near_lossless near_lossless:mantissa=6
 
+.NOTPARALLEL:
 .PHONY: build package release demo test bench format lint clean help
 
 help:
@@ -47,7 +48,7 @@ out/bench/gradients.safetensors:
 	.venv/bin/python bench/dump_gradients.py $@
 
 format:
-	tools/setup build lint
+	tools/setup build test
 	tools/format
 
 lint:

@@ -1,0 +1,461 @@
+"""Section 8 of docs/format.md as plain Python: what the encoder makes, value by value.
+
+A model for tests, slow and without tricks: exact integers wherever the document speaks of exact
+values. The library's frames must equal it byte for byte.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import xxhash
+
+import spec_blocks
+from spec_frame import (
+    BLOCK, CAST, CODED, DTYPES, FIXED, LOSSLESS, NEAR_LOSSLESS, STORED, DType, Header, IndexEntry,
+    crc32c, header_table,
+)  # fmt: skip
+
+ESCAPE = spec_blocks.ESCAPE
+MASK32, MASK64 = (1 << 32) - 1, (1 << 64) - 1
+
+
+@dataclass(frozen=True)
+class Part:
+    """Bit patterns of one parameter; the numbers choose the noise."""
+
+    patterns: np.ndarray
+    tensor: int = 0
+    first_index: int = 0
+
+
+@dataclass(frozen=True)
+class Spec:
+    codec: int
+    dtype: int = 1
+    group: int = 0
+    quantizer_step: float = 0.0
+    mantissa: int = 0
+    bits: int = 0
+    cast_dtype: int = 0
+    rounding: int = 0
+    seed: int = 0
+    block_values: int = 262144
+    context: dict[str, int] = field(default_factory=dict)  # op, phase, step, sender, ...
+    metadata: bytes = b""
+    own_table: tuple[int, ...] = ()  # frequencies; this encoder makes none, but a frame may
+
+    @property
+    def type(self) -> DType:
+        return DTYPES[self.dtype]
+
+    @property
+    def is_step_form(self) -> bool:
+        return self.codec == NEAR_LOSSLESS and not self.mantissa
+
+
+# ---- numbers ----
+
+
+def round_half_even(number: int, shift: int) -> int:
+    """number x 2^-shift, rounded to an integer."""
+    if shift <= 0:
+        return number << -shift
+    below, half = number & (1 << shift) - 1, 1 << shift - 1
+    up = below > half or (below == half and number >> shift & 1)
+    return (number >> shift) + up
+
+
+@dataclass(frozen=True)
+class Float:
+    """A bit pattern, taken apart."""
+
+    dtype: DType
+    pattern: int
+
+    @property
+    def sign(self) -> int:
+        return self.pattern >> self.dtype.exponent_bits + self.dtype.mantissa_bits
+
+    @property
+    def field(self) -> int:
+        return self.pattern >> self.dtype.mantissa_bits & (1 << self.dtype.exponent_bits) - 1
+
+    @property
+    def mantissa(self) -> int:
+        return self.pattern & (1 << self.dtype.mantissa_bits) - 1
+
+    @property
+    def is_finite(self) -> bool:
+        return self.field != (1 << self.dtype.exponent_bits) - 1
+
+    @property
+    def is_zero(self) -> bool:
+        return self.field == self.mantissa == 0
+
+    @property
+    def significand(self) -> int:
+        return self.mantissa + (1 << self.dtype.mantissa_bits if self.field else 0)
+
+    @property
+    def exponent(self) -> int:
+        """The magnitude is significand x 2^exponent."""
+        return max(self.field, 1) - bias(self.dtype) - self.dtype.mantissa_bits
+
+
+def bias(dtype: DType) -> int:
+    return (1 << dtype.exponent_bits - 1) - 1
+
+
+def group_scale(values: Sequence[Float], x: float) -> int | None:
+    """k = floor(log2(X RMS)) of the finite values; None where y is 0 ("Mean square of a group")."""
+    dtype = values[0].dtype
+    largest = max(max(v.field, 1) for v in values)
+    total = 0
+    for v in values:
+        s = v.significand << 10 >> dtype.mantissa_bits >> largest - max(v.field, 1)
+        total += s * s
+    y = ((total << 8) // len(values)) * int(x * x * 2**28)
+    if y == 0:
+        return None
+    j = (y.bit_length() - 1 - 36) // 2
+    return j + largest - bias(dtype) - 10
+
+
+# ---- tokens ----
+
+
+@dataclass(frozen=True)
+class Coded:
+    """One value after quantization; `outlier` goes with the escape."""
+
+    token: int
+    raw: int = 0
+    raw_bits: int = 0
+    plane: int = 0
+
+
+def step_token(v: Float, k: int) -> Coded:
+    if not v.is_finite:
+        return Coded(ESCAPE)
+    q = round_half_even(v.significand, k - v.exponent)
+    if q > 2047 or q * 2.0**k >= 2.0**128:
+        return Coded(ESCAPE)
+    if q == 0:
+        return Coded(0)
+    if q == 1:
+        return Coded(2, v.sign, 1)
+    m = q.bit_length()
+    rest = q & (1 << m - 2) - 1
+    return Coded(2 * m + (q >> m - 2 & 1), v.sign << m - 2 | rest, m - 1)
+
+
+def exponent_token(v: Float, scale: int, kept: int, plane_bytes: int, is_lossy: bool) -> Coded:
+    dtype = v.dtype
+    if not v.is_finite:
+        return Coded(ESCAPE)
+    if v.is_zero:
+        return Coded(30, 0 if is_lossy else v.sign, 1)
+    if is_lossy and v.field == 0:
+        return Coded(ESCAPE)
+    magnitude = v.field << dtype.mantissa_bits | v.mantissa
+    rounded = round_half_even(magnitude, dtype.mantissa_bits - kept)
+    exponent, mantissa = rounded >> kept, rounded & (1 << kept) - 1
+    token = scale - exponent
+    if exponent == (1 << dtype.exponent_bits) - 1 or not 0 <= token <= 29:
+        return Coded(ESCAPE)
+    plane_bits = 8 * plane_bytes
+    high_bits = kept - plane_bits
+    raw = v.sign << high_bits | mantissa >> plane_bits
+    return Coded(token, raw, 1 + high_bits, mantissa & (1 << plane_bits) - 1)
+
+
+def kept_mantissa(spec: Spec, values: Sequence[Float]) -> int:
+    if spec.is_step_form:
+        return 0
+    if spec.codec == NEAR_LOSSLESS:
+        return spec.mantissa
+    common = 0
+    for v in values:
+        if v.is_finite:
+            common |= v.mantissa
+    zeros = (common & -common).bit_length() - 1 if common else spec.type.mantissa_bits
+    return spec.type.mantissa_bits - zeros
+
+
+def scale_of(spec: Spec, group: Sequence[Float]) -> int | str:
+    """The group's scale, or why it has none: "zero" or "base"."""
+    if all(v.pattern == 0 or (v.is_zero and spec.codec == NEAR_LOSSLESS) for v in group):
+        return "zero"
+    finite = [v for v in group if v.is_finite]
+    if not finite:
+        return "base"
+    if spec.is_step_form:
+        k = group_scale(finite, spec.quantizer_step)
+        return -149 if k is None else min(max(k, -149), 127)
+    k = group_scale(finite, 1.0)
+    most = (1 << spec.type.exponent_bits) - 1
+    return 0 if k is None else min(max(k + bias(spec.type) + 4, 0), most)
+
+
+# ---- the coder, backwards ----
+
+
+class BackwardCoder:
+    """Undoes section 5 from the last value to the first."""
+
+    def __init__(self, lanes: int, frequencies: Sequence[int], raw_bits: list[int | None]) -> None:
+        table = spec_blocks.build_table(list(frequencies), raw_bits)
+        self.before = {}  # (token, state after) -> (state before, bits, their number)
+        for x in range(128):
+            for bits in range(1 << int(table.bits[x])):
+                after = int(table.next[x]) + bits
+                self.before[int(table.symbol[x]), after] = (x, bits, int(table.bits[x]))
+        self.x, self.pos, self.window = [0] * lanes, [0] * lanes, [0] * lanes
+        self.words: list[int] = []
+
+    def put(self, lane: int, value: Coded) -> None:
+        self.x[lane], bits, count = self.before[value.token, self.x[lane]]
+        bits = bits << value.raw_bits | value.raw
+        count += value.raw_bits
+        if self.pos[lane] < count:  # the decoder refills after this value
+            self.words.append(self.window[lane] & 0xFFFF)
+            self.window[lane] >>= 16
+            self.pos[lane] += 16
+        self.window[lane] |= bits << 48 - self.pos[lane]
+        self.pos[lane] -= count
+
+    def states(self) -> bytes:
+        words = [window >> shift & 0xFFFF for shift in (32, 16, 0) for window in self.window]
+        return struct.pack(f"<{len(words)}H", *words) + bytes(self.x) + bytes(self.pos)
+
+
+def lane_count(values: int) -> int:
+    return 64 if values >= 32768 else 32 if values >= 8192 else 16 if values >= 4096 else 1
+
+
+def lane_value(lane: int, lanes: int) -> int:
+    """Section 2: the value of a row that a lane carries."""
+    half = min(lanes, 32) // 2
+    return 32 * (lane // 32) + lane % 32 // 2 + half * (lane % 2)
+
+
+def pack_bits(elements: Sequence[int], width: int) -> bytes:
+    number = sum((element & (1 << width) - 1) << i * width for i, element in enumerate(elements))
+    return number.to_bytes((len(elements) * width + 7) // 8, "little")
+
+
+# ---- blocks ----
+
+Pieces = list[tuple[np.ndarray, Part, int]]  # patterns, part, index of the first in the part
+
+
+def coded_block(spec: Spec, pieces: Pieces) -> tuple[IndexEntry, bytes]:
+    groups = [
+        [Float(spec.type, int(p)) for p in patterns[at : at + spec.group]]
+        for patterns, _, _ in pieces
+        for at in range(0, len(patterns), spec.group)
+    ]
+    values = [v for group in groups for v in group]
+    kept = kept_mantissa(spec, values)
+    plane_bytes = 0 if spec.is_step_form else max(0, -(-(kept - 8) // 8))
+
+    scales = [scale_of(spec, group) for group in groups]
+    known = [scale for scale in scales if isinstance(scale, int)]
+    base = min(known, default=0)
+    codes = [0 if s == "zero" else 1 if s == "base" else s - base + 1 for s in scales]
+    scale_bits = max(codes).bit_length()
+
+    entry = IndexEntry(0, CODED, lane_count(len(values)), plane_bytes, scale_bits, base, kept,
+                       1 if spec.own_table else 0, 0, 0, 0, 0)  # fmt: skip
+    if spec.is_step_form:
+        raw_bits = spec_blocks.step_raw_bits()
+    else:
+        raw_bits = spec_blocks.exponent_raw_bits(entry)
+    frequencies = spec.own_table or spec_blocks.built_in_tables()[header_of(spec).table]
+    coder = BackwardCoder(entry.lanes, frequencies, raw_bits)
+    tokens = []
+    for group, code in zip(groups, codes):
+        scale = base + code - 1
+        if code == 0:
+            tokens.append([Coded(-1)] * len(group))
+        elif spec.is_step_form:
+            tokens.append([step_token(v, scale) for v in group])
+        else:
+            is_lossy = spec.codec == NEAR_LOSSLESS
+            tokens.append([exponent_token(v, scale, kept, plane_bytes, is_lossy) for v in group])
+    tokens = [
+        [Coded(ESCAPE) if t.token >= 0 and not frequencies[t.token] else t for t in group]
+        for group in tokens
+    ]
+    code_backwards(coder, entry.lanes, tokens, codes)
+
+    flat = [token for group in tokens for token in group]
+    outliers = [v.pattern for v, token in zip(values, flat) if token.token == ESCAPE]
+    block = bytes(spec.own_table) + coder.states()
+    block += struct.pack(f"<{len(coder.words)}H", *coder.words)
+    block += pack_bits(codes, scale_bits)
+    block += b"".join(token.plane.to_bytes(plane_bytes, "little") for token in flat)
+    block += np.array(outliers, spec.type.pattern).tobytes()
+    return entry_with(entry, word_count=len(coder.words), outlier_count=len(outliers)), block
+
+
+def code_backwards(
+    coder: BackwardCoder, lanes: int, tokens: list[list[Coded]], codes: list[int]
+) -> None:
+    for group, code in reversed(list(zip(tokens, codes))):
+        for start in reversed(range(0, len(group), lanes) if code else ()):
+            row = group[start : start + lanes]
+            # The decoder's order backwards: the second half first, each from its lowest lane.
+            for half in reversed(range(0, lanes, 32)):
+                for lane in range(half, min(half + 32, lanes)):
+                    if lane_value(lane, lanes) < len(row):
+                        coder.put(lane, row[lane_value(lane, lanes)])
+
+
+def narrow(v: Float, to: DType) -> int:
+    """Section 4.1: round to nearest even."""
+    sign = v.sign << 15
+    infinity = ((1 << to.exponent_bits) - 1) << to.mantissa_bits
+    if not v.is_finite:
+        payload = v.mantissa >> v.dtype.mantissa_bits - to.mantissa_bits
+        quiet = 1 << to.mantissa_bits - 1 if v.mantissa else 0
+        return sign | infinity | payload | quiet
+    if v.is_zero:
+        return sign
+    least = 1 - bias(to) - to.mantissa_bits
+    top = v.significand.bit_length() - 1 + v.exponent
+    quantum = max(top - to.mantissa_bits, least)
+    number = round_half_even(v.significand, quantum - v.exponent)
+    return sign | min(number + (quantum - least << to.mantissa_bits), infinity)
+
+
+def mix32(x: int) -> int:
+    """lowbias32."""
+    x = (x ^ x >> 16) * 0x7FEB352D & MASK32
+    x = (x ^ x >> 15) * 0x846CA68B & MASK32
+    return x ^ x >> 16
+
+
+def mix64(x: int) -> int:
+    """The finalizer of splitmix64."""
+    x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9 & MASK64
+    x = (x ^ x >> 27) * 0x94D049BB133111EB & MASK64
+    return x ^ x >> 31
+
+
+def noise(spec: Spec, tensor: int, index: int) -> int:
+    """16 bits ("Noise")."""
+    context = spec.context
+    key = mix64(mix64(spec.seed) + context.get("step", 0) & MASK64)
+    key = mix64(key + (tensor | context.get("sender", 0) << 32) & MASK64)
+    key = mix64(key + context.get("phase", 0) & MASK64)
+    pair = index >> 1
+    h = mix32(mix32(pair & MASK32 ^ key & MASK32) + (key >> 32) + (index >> 33) & MASK32)
+    return h >> 16 if index & 1 else h & 0xFFFF
+
+
+def fixed_point_block(spec: Spec, pieces: Pieces) -> tuple[IndexEntry, bytes]:
+    m = (1 << spec.bits - 1) - 1
+    scales, integers, raw = [], [], []
+    for patterns, part, first in pieces:
+        for at in range(0, len(patterns), spec.group):
+            group = patterns[at : at + spec.group]
+            largest = int(max(group & 0x7FFFFFFF))
+            scale = largest + 0xFFFF >> 16  # up to bfloat16
+            if scale >= 0x7F80 or 0 < scale < 127 - 110 << 7:
+                scales.append(0x7FC0)
+                raw.append(group)
+                integers += [0] * len(group)
+                continue
+            scales.append(scale)
+            if scale == 0:
+                integers += [0] * len(group)
+                continue
+            s = np.array([scale << 16], np.uint32).view("<f4")[0]
+            t = group.view("<f4") * (np.float32(m) / s)
+            for i, f in enumerate(np.rint(t.astype(np.float64) * 65536)):
+                up = noise(spec, part.tensor, first + at + i) if spec.rounding else 32768
+                integers.append(min(max(int(f) + up >> 16, -m), m))
+    block = np.array(scales, "<u2").tobytes() + pack_bits(integers, spec.bits)
+    block += b"".join(group.tobytes() for group in raw)
+    return IndexEntry(0, FIXED, 0, 0, 0, 0, 0, 0, 0, len(raw), 0, 0), block
+
+
+def encode_block(spec: Spec, pieces: Pieces) -> tuple[IndexEntry, bytes]:
+    stored = b"".join(patterns.tobytes() for patterns, _, _ in pieces)
+    entry, block = IndexEntry(0, STORED, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0), stored
+    if spec.codec in (LOSSLESS, NEAR_LOSSLESS):
+        entry, block = coded_block(spec, pieces)
+    elif spec.codec == BLOCK:
+        entry, block = fixed_point_block(spec, pieces)
+    elif spec.codec == CAST:
+        narrowed = [narrow(Float(spec.type, int(p)), DTYPES[spec.cast_dtype])
+                    for patterns, _, _ in pieces for p in patterns]  # fmt: skip
+        entry, block = entry_with(entry, kind=FIXED), np.array(narrowed, "<u2").tobytes()
+    if entry.kind != STORED and len(block) >= len(stored):
+        entry, block = IndexEntry(0, STORED, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0), stored
+    return entry_with(entry, length=len(block), hash=xxhash.xxh3_64_intdigest(block)), block
+
+
+def entry_with(entry: IndexEntry, **changes: int) -> IndexEntry:
+    return IndexEntry(**(vars(entry) | changes))
+
+
+# ---- frames ----
+
+
+def header_of(spec: Spec, **fields: int | bytes) -> Header:
+    coder = 1 if spec.codec in (LOSSLESS, NEAR_LOSSLESS) else 0
+    known = {name: 0 for name in Header.__dataclass_fields__}
+    known |= {
+        "magic": b"GWRF", "dtype": spec.dtype, "codec": spec.codec, "coder": coder,
+        "rounding": spec.rounding, "group": spec.group, "block_values": spec.block_values,
+        "quantizer_step": spec.quantizer_step, "mantissa": spec.mantissa, "bits": spec.bits,
+        "cast_dtype": spec.cast_dtype, "seed": spec.seed, "segment_count": 1,
+    }  # fmt: skip
+    header = Header(**(known | spec.context | fields))
+    return Header(**(vars(header) | {"table": header_table(header)}))
+
+
+def pack_header(header: Header) -> bytes:
+    return Header.LAYOUT.pack(*vars(header).values())
+
+
+def pack_entry(entry: IndexEntry) -> bytes:
+    return IndexEntry.LAYOUT.pack(*vars(entry).values())
+
+
+def seal(frame: bytes) -> bytes:
+    """The frame with a right header checksum, whatever else is wrong with it."""
+    part_count, block_count, metadata_bytes = struct.unpack_from("<3I", frame, 52)
+    end = 128 + 8 * part_count + 32 * block_count + metadata_bytes
+    return frame[:124] + struct.pack("<I", crc32c(frame[:124] + frame[128:end])) + frame[128:]
+
+
+def encode(spec: Spec, parts: Sequence[Part]) -> bytes:
+    """One frame of the parts."""
+    counts = [len(part.patterns) for part in parts]
+    total = sum(counts)
+    entries, blocks = [], []
+    for begin in range(0, total, spec.block_values):
+        end = min(begin + spec.block_values, total)
+        pieces, at = [], 0
+        for part, count in zip(parts, counts):
+            first, last = max(begin, at), min(end, at + count)
+            if first < last:
+                cut = part.patterns[first - at : last - at]
+                pieces.append((cut, part, part.first_index + first - at))
+            at += count
+        entry, block = encode_block(spec, pieces)
+        entries.append(pack_entry(entry))
+        blocks.append(block)
+    tables = struct.pack(f"<{len(counts)}Q", *counts) + b"".join(entries) + spec.metadata
+    header = header_of(
+        spec, part_count=len(counts), block_count=len(blocks), metadata_bytes=len(spec.metadata),
+        value_count=total, encoded_length=128 + len(tables) + sum(map(len, blocks)),
+    )  # fmt: skip
+    return seal(pack_header(header) + tables + b"".join(blocks))

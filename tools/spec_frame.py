@@ -1,0 +1,278 @@
+"""Section 1 of docs/format.md: header, part table, block index.
+
+Every rule is checked under the document's error names, in the document's order.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import struct
+from dataclasses import dataclass
+
+import numpy as np
+
+NONE, CAST, BLOCK, LOSSLESS, NEAR_LOSSLESS = range(5)
+STORED, CODED, FIXED = range(3)
+ERROR_FRAME = 255
+
+
+class FormatError(Exception):
+    """The bytes are not a frame; `name` is the error name of the document."""
+
+    def __init__(self, name: str, message: str) -> None:
+        super().__init__(f"{name}: {message}")
+        self.name = name
+
+
+def check_header(condition: bool, message: str) -> None:
+    if not condition:
+        raise FormatError("BadHeader", message)
+
+
+def check_block(condition: bool, message: str) -> None:
+    if not condition:
+        raise FormatError("CorruptBlock", message)
+
+
+@dataclass(frozen=True)
+class DType:
+    """An element type (section 1.2). Only the first four can be compressed."""
+
+    name: str
+    size: int
+    exponent_bits: int = 0  # E
+    mantissa_bits: int = 0  # B
+
+    @property
+    def pattern(self) -> str:
+        """numpy's name of the unsigned integer that holds one value's bits."""
+        return f"<u{self.size}"
+
+
+DTYPES = {
+    1: DType("float32", 4, 8, 23), 2: DType("float64", 8, 11, 52),
+    3: DType("float16", 2, 5, 10), 4: DType("bfloat16", 2, 8, 7),
+    16: DType("uint8", 1), 17: DType("int8", 1), 18: DType("int16", 2), 19: DType("int32", 4),
+    20: DType("int64", 8), 21: DType("uint16", 2), 22: DType("uint32", 4), 23: DType("uint64", 8),
+    24: DType("bool", 1), 25: DType("float8_e4m3", 1), 26: DType("float8_e5m2", 1),
+}  # fmt: skip
+CODEC_DTYPES = {
+    NONE: set(DTYPES), CAST: {1, 2}, BLOCK: {1}, LOSSLESS: {1, 2, 3, 4}, NEAR_LOSSLESS: {1},
+}  # fmt: skip
+
+
+CODEC_KINDS = {
+    NONE: (STORED,), CAST: (STORED, FIXED), BLOCK: (STORED, FIXED), LOSSLESS: (STORED, CODED),
+    NEAR_LOSSLESS: (STORED, CODED),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Header:
+    """The fields of section 1.1, in their order; struct's letters beside them."""
+
+    magic: bytes  # 4s
+    version: int  # H
+    op: int  # B, as all up to reserved15
+    phase: int
+    dtype: int
+    reduction: int
+    codec: int
+    coder: int
+    table: int
+    schedule: int
+    rounding: int
+    reserved15: int
+    group: int  # I
+    block_values: int  # I
+    quantizer_step: float  # d
+    mantissa: int  # B, as all up to reserved35
+    bits: int
+    cast_dtype: int
+    reserved35: int
+    world: int  # I, as all up to metadata_bytes
+    sender: int
+    segment: int
+    segment_count: int
+    part_count: int
+    block_count: int
+    metadata_bytes: int
+    value_count: int  # Q, as all up to first_value
+    encoded_length: int
+    group_id: int
+    step: int
+    sequence: int
+    seed: int
+    first_value: int
+    reserved120: int  # I
+    checksum: int  # I
+
+    LAYOUT = struct.Struct("<4sH10BIId4B7I7QII")
+
+    @property
+    def is_step_form(self) -> bool:
+        return self.codec == NEAR_LOSSLESS and self.mantissa == 0
+
+
+@dataclass(frozen=True)
+class IndexEntry:
+    """One entry of the block index (section 1.4)."""
+
+    length: int
+    kind: int
+    lanes: int
+    plane_bytes: int
+    scale_bits: int
+    scale_base: int
+    mantissa: int
+    flags: int
+    word_count: int
+    outlier_count: int
+    reserved: int
+    hash: int
+
+    LAYOUT = struct.Struct("<I4BhBBIIIQ")
+
+    @property
+    def has_own_table(self) -> bool:
+        return bool(self.flags & 1)
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A checked frame: everything but the values of its blocks."""
+
+    header: Header
+    parts: list[int]
+    index: list[IndexEntry]
+    metadata: bytes
+    blocks: list[bytes]
+
+    @property
+    def dtype(self) -> DType:
+        return DTYPES[self.header.dtype]
+
+
+@functools.cache
+def crc32c_table() -> list[int]:
+    def entry(byte: int) -> int:
+        for _ in range(8):
+            byte = byte >> 1 ^ (0x82F63B78 if byte & 1 else 0)
+        return byte
+
+    return [entry(byte) for byte in range(256)]
+
+
+def crc32c(data: bytes) -> int:
+    """CRC-32C, reflected, initial value and final xor FFFFFFFF."""
+    table, crc = crc32c_table(), 0xFFFFFFFF
+    for byte in data:
+        crc = crc >> 8 ^ table[(crc ^ byte) & 255]
+    return crc ^ 0xFFFFFFFF
+
+
+def read_frame(data: bytes) -> Frame:
+    """Reads and checks header, part table and index, in the order of section 1.1."""
+    if len(data) < Header.LAYOUT.size:
+        raise FormatError("Truncated", f"{len(data)} bytes, a header has 128")
+    header = Header(*Header.LAYOUT.unpack_from(data))
+    if header.magic != b"GWRF":
+        raise FormatError("BadMagic", f"{header.magic!r}")
+    if header.version != 0:
+        raise FormatError("UnsupportedVersion", f"{header.version}")
+    if len(data) != header.encoded_length:
+        name = "Truncated" if len(data) < header.encoded_length else "TrailingBytes"
+        raise FormatError(name, f"{len(data)} bytes, encoded_length {header.encoded_length}")
+    index_at = 128 + 8 * header.part_count
+    metadata_at = index_at + 32 * header.block_count
+    blocks_at = metadata_at + header.metadata_bytes
+    check_header(blocks_at <= header.encoded_length, "the tables are longer than the frame")
+    if crc32c(data[:124] + data[128:blocks_at]) != header.checksum:
+        raise FormatError("HeaderChecksum", "header, part table, index or metadata are damaged")
+    check_fields(header)
+    parts = [int(count) for count in np.frombuffer(data, "<u8", header.part_count, 128)]
+    check_header(sum(parts) == header.value_count, "the parts do not add up to value_count")
+    index = [IndexEntry(*fields)
+             for fields in IndexEntry.LAYOUT.iter_unpack(data[index_at:metadata_at])]  # fmt: skip
+    for entry in index:
+        check_entry(header, entry)
+    lengths = sum(entry.length for entry in index)
+    check_header(blocks_at + lengths == header.encoded_length, "the blocks do not fill the frame")
+    blocks, at = [], blocks_at
+    for entry in index:
+        blocks.append(data[at : at + entry.length])
+        at += entry.length
+    return Frame(header, parts, index, data[metadata_at:blocks_at], blocks)
+
+
+def check_fields(header: Header) -> None:
+    """Section 1.1: the fields, each in its range, and those that depend on the codec."""
+    h = header
+    check_header(h.op in (0, 1, 2, 3, 4, ERROR_FRAME), f"op {h.op}")
+    check_header(h.phase <= 2, f"phase {h.phase}")
+    check_header(h.dtype in DTYPES, f"dtype {h.dtype}")
+    check_header(h.reduction <= 2, f"reduction {h.reduction}")
+    check_header(h.codec <= NEAR_LOSSLESS, f"codec {h.codec}")
+    check_header(h.dtype in CODEC_DTYPES[h.codec], f"codec {h.codec} with dtype {h.dtype}")
+    is_coded = h.codec in (LOSSLESS, NEAR_LOSSLESS)
+    check_header(h.coder == (1 if is_coded else 0), f"coder {h.coder}")
+    check_header(h.schedule <= 1, f"schedule {h.schedule}")
+    check_header(h.rounding <= 1, f"rounding {h.rounding}")
+    check_header(h.reserved15 == h.reserved35 == h.reserved120 == 0, "a reserved field is not 0")
+
+    unit, least = (64, 64) if is_coded else (8, 8) if h.codec == BLOCK else (1, 0)
+    most = 4096 if unit > 1 else 0
+    check_header(least <= h.group <= most and h.group % unit == 0, f"group {h.group}")
+    check_header(4096 <= h.block_values <= 1 << 20 and h.block_values % 4096 == 0,
+                 f"block_values {h.block_values}")  # fmt: skip
+    check_header(2 <= h.mantissa <= 16 if h.codec == NEAR_LOSSLESS and h.mantissa else
+                 h.mantissa == 0, f"mantissa {h.mantissa}")  # fmt: skip
+    if h.is_step_form:
+        check_header(2**-8 <= h.quantizer_step <= 8, f"quantizer_step {h.quantizer_step}")
+    else:
+        check_header(struct.pack("<d", h.quantizer_step) == bytes(8), "quantizer_step is not +0")
+    check_header(h.table == header_table(h), f"table {h.table}")
+    check_header(h.bits in ((4, 6, 8) if h.codec == BLOCK else (0,)), f"bits {h.bits}")
+    cast_dtypes = (3, 4) if h.codec == CAST else (0,)
+    check_header(h.cast_dtype in cast_dtypes, f"cast_dtype {h.cast_dtype}")
+    check_header(h.segment < h.segment_count, f"segment {h.segment} of {h.segment_count}")
+    blocks = -(-h.value_count // h.block_values)
+    check_header(h.block_count == blocks, f"block_count {h.block_count} instead of {blocks}")
+    if h.op == ERROR_FRAME:  # section 7
+        check_header(h.value_count == h.part_count == 0, "an error frame has values")
+
+
+def check_entry(header: Header, entry: IndexEntry) -> None:
+    """Section 1.4, and what sections 3.1 and 3.2 ask of an index entry."""
+    e = entry
+    check_header(e.reserved == 0, "index: reserved is not 0")
+    check_header(e.kind in CODEC_KINDS[header.codec], f"index: kind {e.kind}")
+    if e.kind != CODED:
+        coded_fields = (e.lanes, e.plane_bytes, e.scale_bits, e.scale_base, e.mantissa, e.flags)
+        check_header(not any(coded_fields), "index: a field of coded blocks is not 0")
+        check_header(e.word_count == 0, "index: word_count is not 0")
+        has_raw_groups = e.kind == FIXED and header.codec == BLOCK
+        check_header(has_raw_groups or e.outlier_count == 0, "index: outlier_count is not 0")
+        return
+    check_header(e.lanes in (1, 16, 32, 64), f"index: lanes {e.lanes}")
+    check_header(e.plane_bytes <= 6, f"index: plane_bytes {e.plane_bytes}")
+    check_header(e.scale_bits <= 12, f"index: scale_bits {e.scale_bits}")
+    check_header(e.flags <= 1, f"index: flags {e.flags}")
+    if header.is_step_form:
+        check_header(e.plane_bytes == e.mantissa == 0, "index: the step form has no mantissa")
+        return
+    check_header(e.mantissa <= DTYPES[header.dtype].mantissa_bits, f"index: mantissa {e.mantissa}")
+    check_header(8 * e.plane_bytes <= e.mantissa, "index: the plane is wider than the mantissa")
+    check_header(1 + e.mantissa - 8 * e.plane_bytes <= 9, "index: more than 9 lane bits")
+
+
+def header_table(header: Header) -> int:
+    """Section 5.3: the built-in table that belongs to the codec."""
+    if not header.coder:
+        return 0
+    if not header.is_step_form:
+        return 1
+    square = header.quantizer_step * header.quantizer_step
+    log2 = math.frexp(square * square)[1] - 1
+    return 16 + min(max((log2 + 33) // 2, 0), 22)

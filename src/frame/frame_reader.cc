@@ -1,0 +1,311 @@
+#include "frame/frame_reader.h"
+
+#include <bit>
+#include <string>
+#include <utility>
+
+#include "core/checksum.h"
+#include "core/status_macros.h"
+#include "frame/limits.h"
+#include "gradwire/version.h"
+
+namespace gradwire::internal {
+namespace {
+
+Error make_error(ErrorCode code, std::string_view field, std::string theirs, std::string message) {
+  Error error;
+  error.code = code;
+  error.field = field;
+  error.theirs = std::move(theirs);
+  error.message = std::move(message);
+  return error;
+}
+
+// A header field whose value is not allowed.
+Error bad_field(const FrameHeader& header, HeaderField field, std::string_view expected) {
+  std::string value = header_field_text(header, field);
+  std::string message = std::string(header_field_name(field)) + " is " + value + ", must be ";
+  message += expected;
+  return make_error(ErrorCode::kBadHeader, header_field_name(field), std::move(value),
+                    std::move(message));
+}
+
+Error length_error(ErrorCode code, std::uint64_t have, std::uint64_t need, std::string_view what) {
+  return make_error(
+      code, "encoded_length", std::to_string(have),
+      std::to_string(have) + " bytes, " + std::string(what) + " " + std::to_string(need));
+}
+
+// The first checks: 128 bytes, magic, version.
+Result<FrameHeader> read_identity(std::span<const std::byte> bytes) {
+  if (bytes.size() < kHeaderBytes) {
+    return length_error(ErrorCode::kTruncated, bytes.size(), kHeaderBytes, "a header needs");
+  }
+  const FrameHeader header = read_header(bytes.first<kHeaderBytes>());
+  if (header.magic != kMagic) {
+    return make_error(ErrorCode::kBadMagic, "magic", std::to_string(header.magic),
+                      "not a Gradwire frame: the first four bytes are not \"GWRF\"");
+  }
+  if (header.version != kFormatVersion) {
+    return make_error(ErrorCode::kUnsupportedVersion, "version", std::to_string(header.version),
+                      "format version " + std::to_string(header.version) +
+                          ", this release reads version " + std::to_string(kFormatVersion));
+  }
+  return header;
+}
+
+Status check_place(const FrameHeader& header) {
+  const auto op = static_cast<unsigned>(header.op);
+  if (op > static_cast<unsigned>(Op::kBroadcast) && header.op != Op::kError) {
+    return bad_field(header, HeaderField::op, "0 to 4 or 255");
+  }
+  if (header.phase > Phase::kResult) return bad_field(header, HeaderField::phase, "0 to 2");
+  if (header.reduction > Reduction::kAvg) {
+    return bad_field(header, HeaderField::reduction, "0 to 2");
+  }
+  if (header.schedule > Schedule::kDirect)
+    return bad_field(header, HeaderField::schedule, "0 or 1");
+  if (header.segment >= header.segment_count) {
+    return bad_field(header, HeaderField::segment, "less than segment_count");
+  }
+  for (const HeaderField field :
+       {HeaderField::reserved_15, HeaderField::reserved_35, HeaderField::reserved_120}) {
+    if (header_field_text(header, field) != "0") return bad_field(header, field, "0");
+  }
+  return {};
+}
+
+// Step form: 16 + level; exponent form: 1.
+bool is_table(const FrameHeader& header) noexcept {
+  if (!is_coded(header.codec)) return header.table == 0;
+  const bool step_form = header.codec == CodecId::kNearLossless && header.mantissa == 0;
+  return step_form ? header.table >= 16 && header.table <= 38 : header.table == 1;
+}
+
+Status check_near_lossless(const FrameHeader& header) {
+  const bool has_step = std::bit_cast<std::uint64_t>(header.quantizer_step) != 0;
+  if (header.codec != CodecId::kNearLossless) {
+    if (has_step) return bad_field(header, HeaderField::quantizer_step, "0 for this codec");
+    if (header.mantissa != 0) return bad_field(header, HeaderField::mantissa, "0 for this codec");
+    return {};
+  }
+  if (has_step == (header.mantissa != 0)) {
+    return bad_field(header, HeaderField::mantissa,
+                     "0 exactly if there is a quantizer_step, for near_lossless");
+  }
+  // Written so that NaN fails.
+  if (has_step && !(header.quantizer_step >= kLeastStep && header.quantizer_step <= kMostStep)) {
+    return bad_field(header, HeaderField::quantizer_step, "from 2^-8 to 8");
+  }
+  if (!has_step && !kMantissaRange.contains(header.mantissa)) {
+    return bad_field(header, HeaderField::mantissa, "2 to 16");
+  }
+  return {};
+}
+
+Status check_group(const FrameHeader& header) {
+  if (is_coded(header.codec)) {
+    if (kCodedGroupRange.contains(header.group)) return {};
+    return bad_field(header, HeaderField::group, "a multiple of 64 from 64 to 4096");
+  }
+  if (header.codec == CodecId::kBlock) {
+    if (kBlockGroupRange.contains(header.group)) return {};
+    return bad_field(header, HeaderField::group, "a multiple of 8 from 8 to 4096");
+  }
+  if (header.group != 0) return bad_field(header, HeaderField::group, "0 for this codec");
+  return {};
+}
+
+Status check_codec(const FrameHeader& header) {
+  if (dtype_size(header.dtype) == 0) {
+    return bad_field(header, HeaderField::dtype, "a type of format version 0");
+  }
+  if (header.codec > CodecId::kNearLossless) return bad_field(header, HeaderField::codec, "0 to 4");
+  if (!codec_takes(header.codec, header.dtype)) {
+    return bad_field(header, HeaderField::dtype,
+                     "a type that codec " + std::string(codec_name(header.codec)) + " takes");
+  }
+  if (header.coder != (is_coded(header.codec) ? kCoderTans128 : kCoderNone)) {
+    return bad_field(header, HeaderField::coder, "1 for coded codecs, else 0");
+  }
+  if (header.rounding > Rounding::kStochastic) {
+    return bad_field(header, HeaderField::rounding, "0 or 1");
+  }
+  if (!kBlockValuesRange.contains(header.block_values)) {
+    return bad_field(header, HeaderField::block_values, "a multiple of 4096 from 4096 to 1048576");
+  }
+  GRADWIRE_RETURN_IF_ERROR(check_group(header));
+  GRADWIRE_RETURN_IF_ERROR(check_near_lossless(header));
+  if (!is_table(header)) {
+    return bad_field(header, HeaderField::table, "a built-in table of this codec");
+  }
+  const bool is_block = header.codec == CodecId::kBlock;
+  if (is_block ? !is_block_bits(header.bits) : header.bits != 0) {
+    return bad_field(header, HeaderField::bits, "4, 6 or 8 for block, else 0");
+  }
+  const bool is_cast = header.codec == CodecId::kCast;
+  if (is_cast ? !is_cast_dtype(header.cast_dtype) : header.cast_dtype != DType{0}) {
+    return bad_field(header, HeaderField::cast_dtype, "float16 or bfloat16 for cast, else 0");
+  }
+  return {};
+}
+
+Status check_counts(const FrameHeader& header) {
+  if (header.op == Op::kError) {
+    for (const HeaderField field :
+         {HeaderField::value_count, HeaderField::part_count, HeaderField::block_count}) {
+      if (header_field_text(header, field) != "0") {
+        return bad_field(header, field, "0 in an error frame");
+      }
+    }
+  }
+  // Rounded up without overflow.
+  const std::uint64_t blocks = header.value_count / header.block_values +
+                               (header.value_count % header.block_values != 0 ? 1 : 0);
+  if (header.block_count != blocks) {
+    return bad_field(header, HeaderField::block_count, "value_count / block_values, rounded up");
+  }
+  return {};
+}
+
+Error bad_entry(std::uint32_t block, std::string_view field, std::uint64_t value,
+                std::string_view expected) {
+  return make_error(ErrorCode::kBadHeader, field, std::to_string(value),
+                    "block " + std::to_string(block) + ": " + std::string(field) + " is " +
+                        std::to_string(value) + ", must be " + std::string(expected));
+}
+
+// Everything of an entry but its length.
+Status check_entry(const FrameHeader& header, std::uint32_t block, const BlockEntry& entry) {
+  const bool coded = entry.kind == BlockKind::kCoded;
+  const bool fixed = entry.kind == BlockKind::kFixed;
+  const bool fixed_codec = header.codec == CodecId::kCast || header.codec == CodecId::kBlock;
+  if (entry.kind > BlockKind::kFixed || (coded && !is_coded(header.codec)) ||
+      (fixed && !fixed_codec)) {
+    return bad_entry(block, "kind", static_cast<unsigned>(entry.kind), "a kind of the codec");
+  }
+  if (coded ? entry.lanes != 1 && entry.lanes != 16 && entry.lanes != 32 && entry.lanes != 64
+            : entry.lanes != 0) {
+    return bad_entry(block, "lanes", entry.lanes, "1, 16, 32 or 64 if coded, else 0");
+  }
+  if (entry.plane_bytes > (coded ? 6 : 0)) {
+    return bad_entry(block, "plane_bytes", entry.plane_bytes, "0 to 6 if coded, else 0");
+  }
+  if (entry.scale_bits > (coded ? 12 : 0)) {
+    return bad_entry(block, "scale_bits", entry.scale_bits, "0 to 12 if coded, else 0");
+  }
+  if (!coded && entry.scale_base != 0) {
+    return bad_entry(block, "scale_base", static_cast<std::uint16_t>(entry.scale_base),
+                     "0 unless coded");
+  }
+  if (!coded && entry.mantissa != 0) {
+    return bad_entry(block, "mantissa", entry.mantissa, "0 unless coded");
+  }
+  if (entry.flags > (coded ? kBlockFlagOwnTable : 0)) {
+    return bad_entry(block, "flags", entry.flags, "0 or, if coded, 1");
+  }
+  if (!coded && entry.word_count != 0) {
+    return bad_entry(block, "word_count", entry.word_count, "0 unless coded");
+  }
+  if (entry.outlier_count != 0 && !coded && !(fixed && header.codec == CodecId::kBlock)) {
+    return bad_entry(block, "outlier_count", entry.outlier_count, "0 in this kind of block");
+  }
+  if (entry.reserved != 0) return bad_entry(block, "reserved", entry.reserved, "0");
+  return {};
+}
+
+}  // namespace
+
+Result<std::uint64_t> read_frame_length(std::span<const std::byte> bytes) {
+  GRADWIRE_ASSIGN_OR_RETURN(const FrameHeader header, read_identity(bytes));
+  if (header.encoded_length < header.header_length()) {
+    return bad_field(header, HeaderField::encoded_length, "at least the header's length");
+  }
+  return header.encoded_length;
+}
+
+Result<FrameView> FrameView::open(std::span<const std::byte> frame) {
+  GRADWIRE_ASSIGN_OR_RETURN(const FrameHeader header, read_identity(frame));
+  if (frame.size() < header.encoded_length) {
+    return length_error(ErrorCode::kTruncated, frame.size(), header.encoded_length,
+                        "the header says");
+  }
+  if (frame.size() > header.encoded_length) {
+    return length_error(ErrorCode::kTrailingBytes, frame.size(), header.encoded_length,
+                        "the header says");
+  }
+  if (header.header_length() > header.encoded_length) {
+    return bad_field(header, HeaderField::encoded_length,
+                     "at least the length of header, part table, index and metadata");
+  }
+  const auto tables = static_cast<std::size_t>(header.header_length()) - kHeaderBytes;
+  const std::uint32_t checksum =
+      crc32c(frame.subspan(kHeaderBytes, tables), crc32c(frame.first(kChecksumOffset)));
+  if (checksum != header.checksum) {
+    return make_error(ErrorCode::kHeaderChecksum, "checksum", std::to_string(header.checksum),
+                      "the checksum of header, part table, index and metadata is wrong");
+  }
+  GRADWIRE_RETURN_IF_ERROR(check_place(header));
+  GRADWIRE_RETURN_IF_ERROR(check_codec(header));
+  GRADWIRE_RETURN_IF_ERROR(check_counts(header));
+  const FrameView view(frame, header);
+  GRADWIRE_RETURN_IF_ERROR(view.check_parts());
+  GRADWIRE_RETURN_IF_ERROR(view.check_index());
+  return view;
+}
+
+Status FrameView::check_parts() const {
+  std::uint64_t left = header_.value_count;
+  for (std::uint32_t part = 0; part < header_.part_count; ++part) {
+    const std::uint64_t values = part_values(part);
+    if (values > left) {
+      return bad_field(header_, HeaderField::value_count, "the sum of the part table");
+    }
+    left -= values;
+  }
+  if (left != 0) return bad_field(header_, HeaderField::value_count, "the sum of the part table");
+  return {};
+}
+
+Status FrameView::check_index() const {
+  const std::uint64_t size = dtype_size(header_.dtype);
+  std::uint64_t total = 0;  // 2^32 lengths below 2^32 cannot overflow
+  for (std::uint32_t index = 0; index < header_.block_count; ++index) {
+    const BlockEntry entry = block(index);
+    GRADWIRE_RETURN_IF_ERROR(check_entry(header_, index, entry));
+    if (entry.kind == BlockKind::kStored && entry.length != block_values(index) * size) {
+      return bad_entry(index, "length", entry.length, "the size of its values if stored");
+    }
+    total += entry.length;
+  }
+  if (total != header_.encoded_length - header_.header_length()) {
+    return bad_field(header_, HeaderField::encoded_length,
+                     "the header's length and the sum of the blocks' lengths");
+  }
+  return {};
+}
+
+BlockEntry FrameView::block(std::uint32_t index) const noexcept {
+  const std::size_t offset = kHeaderBytes + kPartEntryBytes * std::size_t{header_.part_count} +
+                             kBlockEntryBytes * std::size_t{index};
+  return read_block_entry(frame_.subspan(offset).first<kBlockEntryBytes>());
+}
+
+std::uint64_t FrameView::block_values(std::uint32_t index) const noexcept {
+  const std::uint64_t begin = std::uint64_t{index} * header_.block_values;
+  const std::uint64_t left = header_.value_count - begin;
+  return left < header_.block_values ? left : header_.block_values;
+}
+
+std::string_view FrameView::metadata() const noexcept {
+  const auto end = static_cast<std::size_t>(header_.header_length());
+  const std::span<const std::byte> bytes =
+      frame_.subspan(end - header_.metadata_bytes, header_.metadata_bytes);
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+std::span<const std::byte> FrameView::blocks() const noexcept {
+  return frame_.subspan(static_cast<std::size_t>(header_.header_length()));
+}
+
+}  // namespace gradwire::internal

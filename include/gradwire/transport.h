@@ -44,10 +44,13 @@ class Transport {
   virtual Result<Request> receive(int peer, std::span<std::byte> slot) = 0;
   // Blocks until the request is done. Each request is waited for exactly once; requests of one
   // stream in the order in which they were posted.
-  // Errors: kPeerLost, kDeadlineExceeded, kRetired; each of them retires the transport.
+  // Errors: kPeerLost, kDeadlineExceeded, kRetired. After one of them the caller may still try to
+  // send an error frame to the others, and must then retire(); no other use is defined.
   virtual Status wait(Request request, Clock::time_point deadline) = 0;
 
-  // Ends all use: pending and later waits fail with kRetired. Idempotent; never blocks for long.
+  // Ends all use: pending and later waits fail with kRetired. What was sent before is still
+  // delivered as far as that is possible without this rank; then waits of the peers for it fail
+  // with kPeerLost. Idempotent; never blocks for long. May be called from another thread.
   virtual void retire() noexcept = 0;
 };
 

@@ -30,9 +30,9 @@ struct PieceOut {
 struct BlockContext {
   const CodecSpec* spec = nullptr;
   DType dtype = DType::kFloat32;
-  std::uint8_t table = 0;     // built-in table, format.md 5.3
-  std::uint64_t step = 0;     // noise only
-  std::uint32_t sender = 0;   // noise only
+  std::uint8_t table = 0;       // built-in table, format.md 5.3
+  std::uint64_t step = 0;       // noise only
+  std::uint32_t sender = 0;     // noise only
   Phase phase = Phase::kWhole;  // noise only
 };
 

@@ -138,10 +138,12 @@ inline void unpack_bits(std::span<const std::byte> bytes, std::uint64_t first, s
   };
   if (width == 8) {
     const std::byte* at = bytes.data() + first;
-    for (; done < count; ++done) values[done] = static_cast<T>(std::to_integer<std::uint8_t>(at[done]));
+    for (; done < count; ++done)
+      values[done] = static_cast<T>(std::to_integer<std::uint8_t>(at[done]));
   } else if (width == 16) {
     const std::byte* at = bytes.data() + 2 * first;
-    for (; done < count; ++done) values[done] = static_cast<T>(load_le<std::uint16_t>(at + 2 * done));
+    for (; done < count; ++done)
+      values[done] = static_cast<T>(load_le<std::uint16_t>(at + 2 * done));
   } else if (width == 4) {
     if (first % 2 != 0 && count > 0) one(done++);
     const std::byte* at = bytes.data() + (first + done) / 2;

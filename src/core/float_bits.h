@@ -1,9 +1,9 @@
 // Conversions between floating types on their bit patterns.
 //
 // Integers and exact float operations only, so that the result does not depend on rounding mode,
-// flush-to-zero or the processor. Narrowing rounds to nearest even, overflow becomes Inf, NaN stays NaN (quiet, the
-// low payload bits cut). Widening is exact; NaN payloads keep their place. The functions are
-// free of branches on data so that compilers vectorize loops of them.
+// flush-to-zero or the processor. Narrowing rounds to nearest even, overflow becomes Inf, NaN stays
+// NaN (quiet, the low payload bits cut). Widening is exact; NaN payloads keep their place. The
+// functions are free of branches on data so that compilers vectorize loops of them.
 #ifndef GRADWIRE_CORE_FLOAT_BITS_H_
 #define GRADWIRE_CORE_FLOAT_BITS_H_
 
@@ -20,7 +20,9 @@ inline constexpr std::uint64_t kFloat64Magnitude = 0x7FFFFFFFFFFFFFFFu;
 constexpr std::uint32_t float32_bits(float value) noexcept {
   return std::bit_cast<std::uint32_t>(value);
 }
-constexpr float float32_from_bits(std::uint32_t bits) noexcept { return std::bit_cast<float>(bits); }
+constexpr float float32_from_bits(std::uint32_t bits) noexcept {
+  return std::bit_cast<float>(bits);
+}
 
 // ---- bfloat16: the upper half of a float32 ----
 
@@ -42,7 +44,8 @@ constexpr std::uint32_t float32_bits_from_bfloat16(std::uint16_t bits) noexcept 
 constexpr std::uint16_t float16_from_float32_bits(std::uint32_t bits) noexcept {
   const std::uint32_t magnitude = bits & kFloat32Magnitude;
   // Normal result: drop 13 bits as above, then move the bias from 127 to 15 (112 << 10).
-  const std::uint32_t normal = ((magnitude + 0xFFFu + ((magnitude >> 13) & 1u)) >> 13) - (112u << 10);
+  const std::uint32_t normal =
+      ((magnitude + 0xFFFu + ((magnitude >> 13) & 1u)) >> 13) - (112u << 10);
   // Subnormal result: counts units of 2^-24. Scaling by a power of two, truncation and the rest
   // are exact, so that the rounding mode has no say; a float32 that flush-to-zero would hide is
   // far below half a unit.

@@ -4,28 +4,50 @@ namespace gradwire {
 
 std::string_view error_name(ErrorCode code) noexcept {
   switch (code) {
-    case ErrorCode::kInvalidArgument: return "InvalidArgument";
-    case ErrorCode::kUnknownCodec: return "UnknownCodec";
-    case ErrorCode::kUnknownParameter: return "UnknownParameter";
-    case ErrorCode::kOutOfRange: return "OutOfRange";
-    case ErrorCode::kUnsupportedDType: return "UnsupportedDType";
-    case ErrorCode::kBufferTooSmall: return "BufferTooSmall";
-    case ErrorCode::kOutOfMemory: return "OutOfMemory";
-    case ErrorCode::kTruncated: return "Truncated";
-    case ErrorCode::kTrailingBytes: return "TrailingBytes";
-    case ErrorCode::kBadMagic: return "BadMagic";
-    case ErrorCode::kUnsupportedVersion: return "UnsupportedVersion";
-    case ErrorCode::kBadHeader: return "BadHeader";
-    case ErrorCode::kHeaderChecksum: return "HeaderChecksum";
-    case ErrorCode::kBlockChecksum: return "BlockChecksum";
-    case ErrorCode::kCorruptBlock: return "CorruptBlock";
-    case ErrorCode::kShapeMismatch: return "ShapeMismatch";
-    case ErrorCode::kPeerMismatch: return "PeerMismatch";
-    case ErrorCode::kPeerLost: return "PeerLost";
-    case ErrorCode::kDeadlineExceeded: return "DeadlineExceeded";
-    case ErrorCode::kPeerError: return "PeerError";
-    case ErrorCode::kRetired: return "Retired";
-    case ErrorCode::kInternal: return "Internal";
+    case ErrorCode::kInvalidArgument:
+      return "InvalidArgument";
+    case ErrorCode::kUnknownCodec:
+      return "UnknownCodec";
+    case ErrorCode::kUnknownParameter:
+      return "UnknownParameter";
+    case ErrorCode::kOutOfRange:
+      return "OutOfRange";
+    case ErrorCode::kUnsupportedDType:
+      return "UnsupportedDType";
+    case ErrorCode::kBufferTooSmall:
+      return "BufferTooSmall";
+    case ErrorCode::kOutOfMemory:
+      return "OutOfMemory";
+    case ErrorCode::kTruncated:
+      return "Truncated";
+    case ErrorCode::kTrailingBytes:
+      return "TrailingBytes";
+    case ErrorCode::kBadMagic:
+      return "BadMagic";
+    case ErrorCode::kUnsupportedVersion:
+      return "UnsupportedVersion";
+    case ErrorCode::kBadHeader:
+      return "BadHeader";
+    case ErrorCode::kHeaderChecksum:
+      return "HeaderChecksum";
+    case ErrorCode::kBlockChecksum:
+      return "BlockChecksum";
+    case ErrorCode::kCorruptBlock:
+      return "CorruptBlock";
+    case ErrorCode::kShapeMismatch:
+      return "ShapeMismatch";
+    case ErrorCode::kPeerMismatch:
+      return "PeerMismatch";
+    case ErrorCode::kPeerLost:
+      return "PeerLost";
+    case ErrorCode::kDeadlineExceeded:
+      return "DeadlineExceeded";
+    case ErrorCode::kPeerError:
+      return "PeerError";
+    case ErrorCode::kRetired:
+      return "Retired";
+    case ErrorCode::kInternal:
+      return "Internal";
   }
   return "Unknown";  // a number from another release, read from an error frame
 }

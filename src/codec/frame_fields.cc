@@ -1,0 +1,67 @@
+// Between header fields and the public structs.
+#include "codec/pipeline.h"
+#include "frame/limits.h"
+
+namespace gradwire::internal {
+
+FrameHeader make_header(const CodecSpec& spec, DType dtype, const FrameContext& context) {
+  FrameHeader header;
+  header.op = context.op;
+  header.phase = context.phase;
+  header.dtype = dtype;
+  header.reduction = context.reduction;
+  header.codec = spec.id;
+  header.coder = is_coded(spec.id) ? kCoderTans128 : kCoderNone;
+  header.table = 0;
+  header.schedule = context.schedule;
+  header.rounding = spec.rounding;
+  header.group = spec.group;
+  header.block_values = spec.block_values;
+  header.quantizer_step = spec.step;
+  header.mantissa = spec.mantissa;
+  header.bits = spec.bits;
+  header.cast_dtype = spec.cast_dtype;
+  header.world = context.world;
+  header.sender = context.sender;
+  header.segment = context.segment;
+  header.segment_count = context.segment_count;
+  header.group_id = context.group_id;
+  header.step = context.step;
+  header.sequence = context.sequence;
+  header.seed = spec.seed;
+  header.first_value = context.first_value;
+  return header;
+}
+
+CodecSpec header_spec(const FrameHeader& header) {
+  CodecSpec spec;
+  spec.id = header.codec;
+  spec.group = header.group;
+  spec.step = header.quantizer_step;
+  spec.mantissa = header.mantissa;
+  spec.bits = header.bits;
+  spec.cast_dtype = header.cast_dtype;
+  spec.rounding = header.rounding;
+  spec.seed = header.seed;
+  spec.block_values = header.block_values;
+  return spec;
+}
+
+FrameContext header_context(const FrameHeader& header) {
+  FrameContext context;
+  context.op = header.op;
+  context.phase = header.phase;
+  context.reduction = header.reduction;
+  context.schedule = header.schedule;
+  context.world = header.world;
+  context.sender = header.sender;
+  context.group_id = header.group_id;
+  context.step = header.step;
+  context.sequence = header.sequence;
+  context.segment = header.segment;
+  context.segment_count = header.segment_count;
+  context.first_value = header.first_value;
+  return context;
+}
+
+}  // namespace gradwire::internal

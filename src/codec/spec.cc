@@ -1,0 +1,316 @@
+// CodecSpec as text, and its ranges.
+#include <charconv>
+#include <cmath>
+#include <string>
+
+#include "codec/errors.h"
+#include "codec/registry.h"
+#include "core/status_macros.h"
+#include "frame/limits.h"
+
+namespace gradwire {
+namespace internal {
+namespace {
+
+std::string_view parameter_key(Parameter parameter) noexcept {
+  switch (parameter) {
+    case Parameter::kStep:
+      return "step";
+    case Parameter::kMantissa:
+      return "mantissa";
+    case Parameter::kBits:
+      return "bits";
+    case Parameter::kDtype:
+      return "dtype";
+    case Parameter::kGroup:
+      return "group";
+    case Parameter::kRounding:
+      return "rounding";
+    case Parameter::kSeed:
+      return "seed";
+    case Parameter::kBlock:
+      return "block";
+  }
+  return "";
+}
+
+Error out_of_range(std::string_view field, std::string value, std::string_view range) {
+  std::string message = std::string(field) + " is " + value + ", must be " + std::string(range);
+  return make_error(ErrorCode::kOutOfRange, field, std::move(value), std::move(message));
+}
+
+std::string range_text(const Range& range) {
+  std::string text = "from " + std::to_string(range.least) + " to " + std::to_string(range.most);
+  if (range.multiple > 1) text += ", a multiple of " + std::to_string(range.multiple);
+  return text;
+}
+
+std::string double_text(double value) {
+  char text[32];  // the shortest form that reads back as the same number has at most 24
+  return std::string(text, std::to_chars(text, text + sizeof(text), value).ptr);
+}
+
+std::string_view dtype_key(DType dtype) noexcept {
+  return dtype == DType::kFloat16 ? "fp16" : "bf16";
+}
+
+// ---- text to field ----
+
+template <typename T>
+Status read_number(Parameter key, std::string_view text, std::string_view kind, T* number) {
+  T value{};
+  const char* const end = text.data() + text.size();
+  const auto read = std::from_chars(text.data(), end, value);
+  if (text.empty() || read.ec != std::errc{} || read.ptr != end) {
+    return out_of_range(parameter_key(key), std::string(text), kind);
+  }
+  *number = value;
+  return {};
+}
+
+Status read_small(Parameter key, std::string_view text, std::uint8_t* number) {
+  std::uint32_t value = 0;
+  GRADWIRE_RETURN_IF_ERROR(read_number(key, text, "a whole number", &value));
+  if (value > 255) return out_of_range(parameter_key(key), std::string(text), "at most 255");
+  *number = static_cast<std::uint8_t>(value);
+  return {};
+}
+
+Status set_parameter(Parameter key, std::string_view text, CodecSpec* spec) {
+  switch (key) {
+    case Parameter::kStep:
+      spec->mantissa = 0;
+      return read_number(key, text, "a number", &spec->step);
+    case Parameter::kMantissa:
+      spec->step = 0;
+      return read_small(key, text, &spec->mantissa);
+    case Parameter::kBits:
+      return read_small(key, text, &spec->bits);
+    case Parameter::kGroup:
+      return read_number(key, text, "a whole number", &spec->group);
+    case Parameter::kSeed:
+      return read_number(key, text, "a whole number below 2^64", &spec->seed);
+    case Parameter::kBlock:
+      return read_number(key, text, "a whole number", &spec->block_values);
+    case Parameter::kDtype:
+      if (text == "bf16" || text == "bfloat16") {
+        spec->cast_dtype = DType::kBFloat16;
+      } else if (text == "fp16" || text == "float16") {
+        spec->cast_dtype = DType::kFloat16;
+      } else {
+        return out_of_range("dtype", std::string(text), "bf16, bfloat16, fp16 or float16");
+      }
+      return {};
+    case Parameter::kRounding:
+      if (text == "nearest") {
+        spec->rounding = Rounding::kNearest;
+      } else if (text == "stochastic") {
+        spec->rounding = Rounding::kStochastic;
+      } else {
+        return out_of_range("rounding", std::string(text), "nearest or stochastic");
+      }
+      return {};
+  }
+  return {};
+}
+
+// ---- field to text ----
+
+std::string parameter_text(Parameter key, const CodecSpec& spec) {
+  switch (key) {
+    case Parameter::kStep:
+      return double_text(spec.step);
+    case Parameter::kMantissa:
+      return std::to_string(spec.mantissa);
+    case Parameter::kBits:
+      return std::to_string(spec.bits);
+    case Parameter::kDtype:
+      return std::string(dtype_key(spec.cast_dtype));
+    case Parameter::kGroup:
+      return std::to_string(spec.group);
+    case Parameter::kRounding:
+      return spec.rounding == Rounding::kNearest ? "nearest" : "stochastic";
+    case Parameter::kSeed:
+      return std::to_string(spec.seed);
+    case Parameter::kBlock:
+      return std::to_string(spec.block_values);
+  }
+  return "";
+}
+
+// Whether the canonical text names the parameter: where it differs from the default, and what a
+// reader should not have to know by heart.
+bool is_shown(Parameter key, const CodecSpec& spec, const CodecSpec& defaults) {
+  if (key == Parameter::kStep && spec.mantissa != 0) return false;
+  if (key == Parameter::kBits || key == Parameter::kDtype) return true;
+  return parameter_text(key, spec) != parameter_text(key, defaults);
+}
+
+// ---- finding codec and key ----
+
+Result<CodecSpec> find_spec(std::string_view name) {
+  if (const CodecEntry* entry = find_codec(name)) return entry->defaults;
+  std::string names;
+  for (const CodecEntry& entry : codec_entries()) {
+    names += (names.empty() ? "" : ", ") + std::string(codec_name(entry.defaults.id));
+  }
+  for (const CodecAlias& alias : codec_aliases()) {
+    if (alias.name == name) return alias.spec;
+    names += ", " + std::string(alias.name);
+  }
+  return make_error(ErrorCode::kUnknownCodec, "codec", std::string(name),
+                    "unknown codec \"" + std::string(name) + "\"; codecs are " + names);
+}
+
+Result<Parameter> find_parameter(const CodecSpec& spec, std::string_view key) {
+  const std::string codec(codec_name(spec.id));
+  std::string keys;
+  for (const Parameter parameter : find_codec(spec.id)->keys) {
+    if (parameter_key(parameter) == key) return parameter;
+    keys += (keys.empty() ? "" : ", ") + std::string(parameter_key(parameter));
+  }
+  return make_error(
+      ErrorCode::kUnknownParameter, std::string(key), std::string(key),
+      "codec " + codec + " has no parameter \"" + std::string(key) + "\"; it takes " + keys);
+}
+
+// One `key=value`. `seen`: bit set of the parameters before it.
+Status parse_item(std::string_view item, std::uint32_t* seen, CodecSpec* spec) {
+  const std::size_t equals = item.find('=');
+  GRADWIRE_ASSIGN_OR_RETURN(const Parameter key, find_parameter(*spec, item.substr(0, equals)));
+  const std::string name(parameter_key(key));
+  if (equals == std::string_view::npos) {
+    return make_error(ErrorCode::kInvalidArgument, name, "",
+                      name + " needs a value: " + name + "=...");
+  }
+  const auto bit = [](Parameter parameter) { return 1u << static_cast<unsigned>(parameter); };
+  if ((*seen & bit(key)) != 0) {
+    return make_error(ErrorCode::kInvalidArgument, name, "", name + " is given twice");
+  }
+  *seen |= bit(key);
+  const std::uint32_t both = bit(Parameter::kStep) | bit(Parameter::kMantissa);
+  if ((*seen & both) == both) {
+    return make_error(ErrorCode::kInvalidArgument, name, "",
+                      "step and mantissa exclude each other; give one");
+  }
+  GRADWIRE_RETURN_IF_ERROR(set_parameter(key, item.substr(equals + 1), spec));
+  // mantissa=0 would silently mean the step form with step 0.
+  if (key == Parameter::kMantissa && spec->mantissa == 0) {
+    return out_of_range("mantissa", "0", range_text(kMantissaRange));
+  }
+  return {};
+}
+
+// ---- ranges ----
+
+Status check_group(const CodecSpec& spec) {
+  if (is_coded(spec.id) || spec.id == CodecId::kBlock) {
+    const Range& range = is_coded(spec.id) ? kCodedGroupRange : kBlockGroupRange;
+    if (range.contains(spec.group)) return {};
+    return out_of_range("group", std::to_string(spec.group), range_text(range));
+  }
+  if (spec.group == 0) return {};
+  return out_of_range("group", std::to_string(spec.group), "0 for this codec");
+}
+
+Status check_near_lossless(const CodecSpec& spec) {
+  if (spec.id != CodecId::kNearLossless) {
+    // The header takes +0 only.
+    if (spec.step != 0 || std::signbit(spec.step)) {
+      return out_of_range("step", double_text(spec.step), "0 for this codec");
+    }
+    if (spec.mantissa == 0) return {};
+    return out_of_range("mantissa", std::to_string(spec.mantissa), "0 for this codec");
+  }
+  if (spec.mantissa != 0) {
+    if (!kMantissaRange.contains(spec.mantissa)) {
+      return out_of_range("mantissa", std::to_string(spec.mantissa), range_text(kMantissaRange));
+    }
+    if (spec.step == 0 && !std::signbit(spec.step)) return {};
+    return out_of_range("step", double_text(spec.step), "0 if mantissa is given");
+  }
+  // Written so that NaN fails.
+  if (spec.step >= kLeastStep && spec.step <= kMostStep) return {};
+  return out_of_range("step", double_text(spec.step), "from 0.00390625 to 8");
+}
+
+}  // namespace
+
+Status check_spec(const CodecSpec& spec) {
+  if (find_codec(spec.id) == nullptr) {
+    const std::string number = std::to_string(static_cast<unsigned>(spec.id));
+    return make_error(ErrorCode::kUnknownCodec, "codec", number, "no codec has number " + number);
+  }
+  GRADWIRE_RETURN_IF_ERROR(check_group(spec));
+  GRADWIRE_RETURN_IF_ERROR(check_near_lossless(spec));
+  const bool is_block = spec.id == CodecId::kBlock;
+  if (is_block ? !is_block_bits(spec.bits) : spec.bits != 0) {
+    return out_of_range("bits", std::to_string(spec.bits),
+                        is_block ? "4, 6 or 8" : "0 for this codec");
+  }
+  const bool is_cast = spec.id == CodecId::kCast;
+  if (is_cast ? !is_cast_dtype(spec.cast_dtype) : spec.cast_dtype != DType{0}) {
+    return out_of_range("dtype", std::to_string(static_cast<unsigned>(spec.cast_dtype)),
+                        is_cast ? "bfloat16 or float16" : "0 for this codec");
+  }
+  if (spec.rounding > (is_block ? Rounding::kStochastic : Rounding::kNearest)) {
+    return out_of_range("rounding", std::to_string(static_cast<unsigned>(spec.rounding)),
+                        is_block ? "nearest or stochastic" : "nearest for this codec");
+  }
+  if (!is_block && spec.seed != 0) {
+    return out_of_range("seed", std::to_string(spec.seed), "0 for this codec");
+  }
+  if (!kBlockValuesRange.contains(spec.block_values)) {
+    return out_of_range("block", std::to_string(spec.block_values), range_text(kBlockValuesRange));
+  }
+  return {};
+}
+
+}  // namespace internal
+
+Result<CodecSpec> CodecSpec::parse(std::string_view text) {
+  const std::size_t colon = text.find(':');
+  GRADWIRE_ASSIGN_OR_RETURN(CodecSpec spec, internal::find_spec(text.substr(0, colon)));
+  std::string_view rest = colon == std::string_view::npos ? "" : text.substr(colon + 1);
+  std::uint32_t seen = 0;
+  // A colon or comma announces an item: "none:" and "none:block=4096," are errors.
+  for (bool more = colon != std::string_view::npos; more;) {
+    const std::size_t comma = rest.find(',');
+    GRADWIRE_RETURN_IF_ERROR(internal::parse_item(rest.substr(0, comma), &seen, &spec));
+    more = comma != std::string_view::npos;
+    if (more) rest.remove_prefix(comma + 1);
+  }
+  GRADWIRE_RETURN_IF_ERROR(internal::check_spec(spec));
+  return spec;
+}
+
+std::string CodecSpec::to_string() const {
+  std::string text(internal::codec_name(id));
+  const internal::CodecEntry* entry = internal::find_codec(id);
+  if (entry == nullptr) return text;
+  char separator = ':';
+  for (const internal::Parameter key : entry->keys) {
+    if (!internal::is_shown(key, *this, entry->defaults)) continue;
+    text += separator;
+    text += internal::parameter_key(key);
+    text += '=';
+    text += internal::parameter_text(key, *this);
+    separator = ',';
+  }
+  return text;
+}
+
+Status check_dtype(const CodecSpec& spec, DType dtype) {
+  if (internal::codec_takes(spec.id, dtype)) return {};
+  const std::string codec(internal::codec_name(spec.id));
+  std::string names;
+  for (const DType taken : internal::all_dtypes()) {
+    if (!internal::codec_takes(spec.id, taken)) continue;
+    names += (names.empty() ? "" : ", ") + std::string(dtype_name(taken));
+  }
+  const std::string name(dtype_name(dtype));
+  return internal::make_error(ErrorCode::kUnsupportedDType, "dtype", name,
+                              "codec " + codec + " does not take " + name + "; it takes " + names);
+}
+
+}  // namespace gradwire

@@ -13,7 +13,7 @@
 namespace gradwire::internal {
 
 // The exception object for `error`. The caller holds the GIL.
-inline pybind11::object python_error(const Error& error) {
+inline pybind11::object exception_object(const Error& error) {
   return pybind11::module_::import("gradwire.errors")
       .attr("make_error")(std::string(error_name(error.code)), error.message, error.field,
                           error.mine, error.theirs, error.rank, error.sequence);
@@ -21,7 +21,7 @@ inline pybind11::object python_error(const Error& error) {
 
 // Raises `error` in Python. The caller holds the GIL.
 [[noreturn]] inline void throw_error(const Error& error) {
-  const pybind11::object exception = python_error(error);
+  const pybind11::object exception = exception_object(error);
   PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(exception.ptr())), exception.ptr());
   throw pybind11::error_already_set();
 }

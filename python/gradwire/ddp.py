@@ -1,0 +1,306 @@
+"""Compressed gradients for ``torch.nn.parallel.DistributedDataParallel``."""
+
+# No "from __future__ import annotations": register_comm_hook() compares the annotations of a hook
+# with types, and would find strings.
+
+import math
+import weakref
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+from gradwire import _groups, _torch_module
+from gradwire.errors import InvalidArgument, UnsupportedDType
+
+_torch = _torch_module.load()
+
+# One handle for each model that ever had one: torch cannot unregister a hook.
+_handles: "weakref.WeakKeyDictionary[DistributedDataParallel, Handle]" = weakref.WeakKeyDictionary()
+
+
+class _Compression:
+    """Statistics, errors and state of one reducer: what Handle and HookState share."""
+
+    _reducer: Any
+    _connector: _groups.Connector
+    _codec: str
+
+    def _start(self, group: dist.ProcessGroup, deadline: float) -> None:
+        """Makes the reducer with its thread, without any communication."""
+        self._connector = _groups.Connector(group, deadline)
+        self._reducer = _torch.BucketReducer(group, self._connector)
+        _groups.close_at_exit(self._reducer)
+        # The sub-group leaves c10d's registry with its user.
+        weakref.finalize(self._reducer, self._connector.close).atexit = False
+
+    @property
+    def codec(self) -> str:
+        """The codec, with all parameters that matter."""
+        return self._codec
+
+    @property
+    def last_error(self) -> dict[str, Any] | None:
+        """The last error of this rank, with the fields of GradwireError, or None."""
+        error = self._reducer.last_error()
+        if error is None:
+            return None
+        names = ("code", "message", "field", "mine", "theirs", "rank", "sequence")
+        return {name: getattr(error, name) for name in names}
+
+    def stats(self) -> dict[str, Any]:
+        """What this rank did since it was attached.
+
+        ``ratio`` is ``raw_bytes`` (what the same exchange would send uncompressed) over
+        ``bytes_out``; ``rel_l2`` the L2 error of the codec relative to the values, on the
+        buckets that were measured (None: none was). Times in milliseconds, summed over all
+        buckets: ``encode_ms``, ``decode_ms`` (with the sum), ``wire_ms`` (blocked on the
+        network), all three beside the backward; ``wait_ms`` is what the backward had to wait
+        for at its end. ``fallbacks`` counts buckets that went uncompressed (sparse gradients,
+        or detached), ``stored_blocks`` the blocks that the codec could not make smaller.
+        """
+        raw = self._reducer.stats()
+        out = raw["encoded_bytes_out"]
+        squares = raw["value_squares"]
+        return {
+            "codec": self._codec,
+            "steps": raw["steps"],
+            "step": self._reducer.step,
+            "sequence": raw["sequence"],
+            "buckets": raw["buckets"],
+            "fallbacks": raw["fallbacks"],
+            "errors": raw["errors"],
+            "values": raw["values"],
+            "raw_bytes": raw["raw_bytes_out"],
+            "bytes_out": out,
+            "bytes_in": raw["encoded_bytes_in"],
+            "ratio": raw["raw_bytes_out"] / out if out else None,
+            "encode_ms": 1e3 * raw["encode_seconds"],
+            "decode_ms": 1e3 * raw["decode_seconds"],
+            "wire_ms": 1e3 * raw["wait_seconds"],
+            "wait_ms": 1e3 * raw["exposed_seconds"],
+            "rel_l2": math.sqrt(raw["error_squares"] / squares) if squares else None,
+            "nonfinite": raw["nonfinite"],
+            "outliers": raw["outliers"],
+            "stored_blocks": raw["stored_blocks"],
+            "coded_blocks": raw["coded_blocks"],
+            "fixed_blocks": raw["fixed_blocks"],
+        }
+
+    def state_dict(self) -> dict[str, Any]:
+        """What a resumed run needs so that it goes on bit for bit."""
+        return {
+            "version": 1,
+            "codec": self._codec,
+            "step": self._reducer.step,
+            "sequence": self._reducer.stats()["sequence"],
+        }
+
+    def load_state_dict(self, state: dict[str, Any], strict: bool = True) -> None:
+        """Takes a state_dict() over. All ranks must load the same.
+
+        ``sequence`` belongs to the connections of a run and is not restored. With
+        ``strict=False`` the codec may differ from the one that saved the state.
+        """
+        missing = [name for name in ("version", "codec", "step") if name not in state]
+        if missing:
+            raise InvalidArgument(f"the state has no {', '.join(missing)}", field=missing[0])
+        if state["version"] != 1:
+            raise InvalidArgument(
+                f"the state has version {state['version']}, this release reads version 1",
+                field="version",
+                mine="1",
+                theirs=str(state["version"]),
+            )
+        if strict and state["codec"] != self._codec:
+            raise InvalidArgument(
+                f"the state is of codec {state['codec']}, this run uses {self._codec}; "
+                "load_state_dict(state, strict=False) takes the step alone",
+                field="codec",
+                mine=self._codec,
+                theirs=str(state["codec"]),
+            )
+        self._reducer.step = int(state["step"])
+
+
+class Handle(_Compression):
+    """A model whose gradients are compressed. Made by :func:`attach`; use it in ``with`` or not."""
+
+    def __init__(self) -> None:
+        self._attached = False
+
+    @property
+    def attached(self) -> bool:
+        """False after detach(), until attach() is called again."""
+        return self._attached
+
+    def detach(self) -> None:
+        """Goes back to an uncompressed all-reduce. On all ranks between the same two steps.
+
+        torch cannot unregister a hook: it stays and averages the buckets as DDP would.
+        """
+        self._reducer.detach()
+        self._attached = False
+
+    def __enter__(self) -> "Handle":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.detach()
+
+    def __repr__(self) -> str:
+        return f"<gradwire.Handle codec={self._codec} attached={self._attached}>"
+
+
+class HookState(_Compression):
+    """State for ``model.register_comm_hook(gradwire.HookState(codec=...), gradwire.hook)``.
+
+    Ranks are compared at the first bucket. ``parameters`` (``model.parameters()``) numbers the
+    parameters, which chooses the noise of codecs that round stochastically; without it they are
+    numbered as they appear. The state can be pickled; a copy makes connections of its own.
+    """
+
+    def __init__(
+        self,
+        codec: str = "near_lossless",
+        process_group: dist.ProcessGroup | None = None,
+        deadline: float = 30.0,
+        measure_every: int = 32,
+        parameters: Iterable[torch.Tensor] | None = None,
+    ) -> None:
+        _groups.check_available()
+        group = dist.distributed_c10d._get_default_group() if process_group is None else process_group
+        self._settings = (_torch.canonical(codec), deadline, _checked_measure_every(measure_every))
+        self._build(group, list(parameters) if parameters is not None else [])
+
+    def _build(self, group: dist.ProcessGroup, parameters: list[torch.Tensor]) -> None:
+        self._codec, deadline, measure_every = self._settings
+        self._start(group, deadline)
+        self._reducer.number_parameters(parameters)
+        self._reducer.configure(self._codec, deadline, measure_every, compare=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"settings": self._settings, "step": self._reducer.step}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        _groups.check_available()
+        self._settings = state["settings"]
+        self._build(dist.distributed_c10d._get_default_group(), [])
+        self._reducer.step = state["step"]
+
+
+def hook(state: HookState, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
+    """Communication hook in Python's form, with a :class:`HookState`; see there.
+
+    :func:`attach` does the same without Python in the backward.
+    """
+    return state._reducer.submit(bucket).then(_value)
+
+
+def _value(future: torch.futures.Future[torch.Tensor]) -> torch.Tensor:
+    return future.value()
+
+
+def attach(
+    model: DistributedDataParallel,
+    codec: str = "near_lossless",
+    deadline: float = 30.0,
+    measure_every: int = 32,
+) -> Handle:
+    """Compresses the gradients of a DistributedDataParallel model. Collective.
+
+    Args:
+        model: the DDP model, its parameters in CPU memory.
+        codec: ``"name"`` or ``"name:key=value,..."``, the same on all ranks.
+        deadline: seconds that a rank waits for another one at most.
+        measure_every: every n-th bucket measures the error of the codec; 0: none.
+
+    A second call on the same model changes the settings, starts the statistics again and returns
+    the same handle. The first call makes a group of connections beside the model's own.
+
+    Raises:
+        TypeError: ``model`` is not a DistributedDataParallel.
+        PeerMismatch: the ranks name different codecs.
+        UnsupportedDType: the codec cannot encode a parameter, which is named.
+        InvalidArgument, UnknownCodec, UnknownParameter, OutOfRange: all are ValueErrors.
+        PeerLost, DeadlineExceeded: a rank did not take part.
+    """
+    if not isinstance(model, DistributedDataParallel):
+        raise TypeError(
+            "gradwire.attach() needs a torch.nn.parallel.DistributedDataParallel, "
+            f"got {_describe(model)}"
+        )
+    _groups.check_available()
+    codec = _torch.canonical(codec)
+    measure_every = _checked_measure_every(measure_every)
+    _check_model(model, codec)
+
+    handle = _handles.get(model)
+    is_new = handle is None
+    if handle is None:
+        if model._comm_hooks:
+            name = getattr(model._comm_hooks[0][0], "__qualname__", "?")
+            raise InvalidArgument(
+                f"the model has a communication hook already ({name}), and DDP takes only one",
+                field="model",
+            )
+        handle = Handle()
+        handle._start(model.process_group, deadline)
+        handle._reducer.number_parameters(list(model.parameters()))
+    handle._connector.deadline = deadline
+    handle._attached = False
+    handle._reducer.configure(codec, deadline, measure_every, compare=True)
+    if is_new:
+        try:
+            handle._reducer.register_with(model.reducer)
+        except RuntimeError as error:
+            raise InvalidArgument(f"DDP does not take the hook: {error}", field="model") from error
+        model.logger._set_comm_hook_name("gradwire")
+        _handles[model] = handle
+    handle._codec = codec
+    handle._attached = True
+    return handle
+
+
+def _describe(value: object) -> str:
+    kind = type(value).__name__
+    if isinstance(value, torch.nn.Module):
+        return f"{kind}; wrap it first: DistributedDataParallel(model)"
+    return kind
+
+
+def _checked_measure_every(value: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise InvalidArgument(
+            f"measure_every is {value!r}, must be an integer of 0 or more", field="measure_every"
+        )
+    return value
+
+
+def _check_model(model: DistributedDataParallel, codec: str) -> None:
+    """Raises for what would fail in the first backward."""
+    if getattr(model, "_use_python_reducer", False):
+        raise InvalidArgument(
+            "torch._dynamo.config.optimize_ddp is 'python_reducer', which calls no C++ hooks; "
+            "set it to 'ddp_optimizer'",
+            field="optimize_ddp",
+        )
+    for name, parameter in model.module.named_parameters():
+        if not parameter.requires_grad:
+            continue
+        if parameter.device.type != "cpu":
+            raise InvalidArgument(
+                f"parameter {name} is on {parameter.device}; Gradwire compresses gradients in "
+                "CPU memory only",
+                field="device",
+                mine=str(parameter.device),
+            )
+        try:
+            _torch.check_dtype(codec, parameter)
+        except UnsupportedDType as error:
+            dtype = str(parameter.dtype).removeprefix("torch.")
+            raise UnsupportedDType(
+                f"parameter {name} is {dtype}: {error.message}", field="dtype", mine=dtype
+            ) from None

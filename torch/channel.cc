@@ -1,0 +1,77 @@
+#include "channel.h"
+
+#include <utility>
+
+namespace gradwire::internal {
+namespace {
+
+Error retired(const char* message) {
+  Error error;
+  error.code = ErrorCode::kRetired;
+  error.message = message;
+  return error;
+}
+
+}  // namespace
+
+Channel::Channel(Connect connect) : connect_(std::move(connect)) {}
+
+Channel::~Channel() {
+  close();
+  const std::lock_guard call(call_mutex_);
+  drop_communicator();
+}
+
+void Channel::drop_communicator() {
+  {
+    const std::lock_guard state(state_mutex_);
+    transport_ = nullptr;
+    next_sequence_ = 0;
+  }
+  communicator_.reset();
+}
+
+Status Channel::ensure_connected(IfRetired if_retired) {
+  {
+    const std::lock_guard state(state_mutex_);
+    if (closed_) return retired("this group of ranks was closed");
+  }
+  if (communicator_.has_value() && !communicator_->retired()) return {};
+  if (if_retired == IfRetired::kFail) {
+    return retired("an earlier call of this step failed; the next step makes a new group");
+  }
+  drop_communicator();
+  const Communicator::Options options;
+  Result<std::unique_ptr<Transport>> transport = connect_(Communicator::slot_bytes(options));
+  if (!transport.ok()) return transport.error();
+  Transport* const raw = transport->get();
+  communicator_.emplace(std::move(*transport), options);
+  const std::lock_guard state(state_mutex_);
+  transport_ = raw;
+  if (closed_) raw->retire();  // close() came while the group was being made
+  return {};
+}
+
+Status Channel::all_reduce(TensorView data, std::span<const PartLayout> parts,
+                           const CollectiveOptions& options, IfRetired if_retired,
+                           CollectiveStats* stats) {
+  const std::lock_guard call(call_mutex_);
+  if (Status status = ensure_connected(if_retired); !status.ok()) return status;
+  Status status = communicator_->all_reduce(data, parts, options, stats);
+  const std::lock_guard state(state_mutex_);
+  next_sequence_ = communicator_->next_sequence();
+  return status;
+}
+
+void Channel::close() noexcept {
+  const std::lock_guard state(state_mutex_);
+  closed_ = true;
+  if (transport_ != nullptr) transport_->retire();
+}
+
+std::uint64_t Channel::next_sequence() const {
+  const std::lock_guard state(state_mutex_);
+  return next_sequence_;
+}
+
+}  // namespace gradwire::internal

@@ -86,15 +86,17 @@ class Communicator {
   //
   // Result, bit for bit: with f32 accumulation (f64 for float64) in rank order,
   //   acc = c_0 + c_1 + ... + c_{W-1}, c_r = decode(encode(x_r)), c_owner = x_owner unrounded,
-  //   AVG: acc *= 1/W;  y = round to dtype(acc);  result = decode(encode(y)).
+  //   AVG: acc *= 1/W;  y = round to dtype(acc), a NaN as the quiet NaN without payload;
+  //   result = decode(encode(y)).
   // The owner of each shard is a pure function of the parts and the world (shards()).
   // Cost: 2 (W-1)/W of the encoded tensor sent and received per rank; each value is encoded
   // about twice and decoded about twice.
   Status all_reduce(TensorView data, std::span<const PartLayout> parts,
                     const CollectiveOptions& options, CollectiveStats* stats = nullptr);
 
- private:
   struct Impl;
+
+ private:
   std::unique_ptr<Impl> impl_;
 };
 

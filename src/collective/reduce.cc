@@ -86,17 +86,6 @@ void clear_accumulators(DType dtype, std::byte* accumulators, std::uint64_t coun
   });
 }
 
-void accumulate(DType dtype, const std::byte* values, std::byte* accumulators,
-                std::uint64_t count) noexcept {
-  with_dtype(dtype, [&]<typename Type>(Type) {
-    using Sum = typename Type::Sum;
-    for (std::uint64_t i = 0; i < count; ++i) {
-      const Sum value = Type::widen(load<typename Type::Bits>(values, i));
-      store(accumulators, i, load<Sum>(accumulators, i) + value);
-    }
-  });
-}
-
 std::uint64_t finish_reduction(DType dtype, bool average, int world, const std::byte* accumulators,
                                std::byte* results, std::uint64_t count) noexcept {
   std::uint64_t nonfinite = 0;

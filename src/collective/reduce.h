@@ -1,5 +1,5 @@
-// The arithmetic of a reduction: sums in an accumulator of float32 (float64 for float64), scaled
-// and rounded to the tensor's type at the end. Kernels without errors.
+// Begin and end of a reduction: accumulators of float32 (float64 for float64), to which the codec
+// layer adds, are scaled and rounded to the tensor's type. Kernels without errors.
 //
 // Preconditions of all: dtype is float32, float64, float16 or bfloat16; pointers hold `count`
 // values and need no alignment; the caller keeps an FpEnvironment around them.
@@ -14,18 +14,9 @@
 
 namespace gradwire::internal {
 
-// float32 for float32, float16, bfloat16; float64 for float64.
-constexpr DType accumulator_dtype(DType dtype) noexcept {
-  return dtype == DType::kFloat64 ? DType::kFloat64 : DType::kFloat32;
-}
-
 // Sets every accumulator to -0, the neutral element of addition: -0 + x is x for every x, +0 and
 // -0 included, so that the first rank needs no case of its own.
 void clear_accumulators(DType dtype, std::byte* accumulators, std::uint64_t count) noexcept;
-
-// accumulators[i] += values[i], the values being of `dtype`.
-void accumulate(DType dtype, const std::byte* values, std::byte* accumulators,
-                std::uint64_t count) noexcept;
 
 // results[i] = round to dtype(accumulators[i] x 1/world if `average`); NaN becomes the positive
 // quiet NaN without payload, as the payload of a sum depends on the order of operands that a

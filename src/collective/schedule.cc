@@ -85,6 +85,10 @@ void ShardSchedule::add_shard(std::span<const PartLayout> parts, std::uint64_t b
     segments_.back().piece_count += 1;
     at += values;
   }
+  if (begin == end) {
+    pieces_.push_back({begin, 0, 0, 0});
+    segments_.back().piece_count = 1;
+  }
 }
 
 void ShardSchedule::open_segment(std::uint64_t first_value) {

@@ -15,8 +15,12 @@ namespace gradwire::internal {
 // Borders inside a parameter lie at multiples of this, the largest common group of the codecs,
 // so that cutting a tensor does not cut its groups.
 inline constexpr std::uint64_t kBorderValues = 256;
+// Communicator::Options::segment_bytes: from kBorderValues of the largest type.
+inline constexpr std::uint32_t kMinSegmentBytes = 256 * 8;
+inline constexpr std::uint32_t kMaxSegmentBytes = 1u << 30;
 
-// A run of values of one parameter, never empty. One part of a frame.
+// A run of values of one parameter; empty only as the single piece of an empty shard. One part of
+// a frame.
 struct SegmentPiece {
   std::uint64_t first_value = 0;  // index in the flat tensor
   std::uint64_t values = 0;
@@ -24,7 +28,7 @@ struct SegmentPiece {
   std::uint64_t first_index = 0;  // index of the first value inside the parameter
 };
 
-// What one frame carries: pieces that lie one after the other, possibly none.
+// What one frame carries: pieces that lie one after the other, at least one.
 struct Segment {
   std::uint64_t first_value = 0;
   std::uint64_t values = 0;
@@ -40,7 +44,7 @@ class ShardSchedule {
   void build(std::span<const PartLayout> parts, int world, std::uint64_t max_values,
              std::size_t max_pieces);
 
-  // At least one segment: an empty shard has exactly one, without values.
+  // At least one segment: an empty shard has exactly one, whose only piece is empty.
   std::span<const Segment> shard(int rank) const noexcept;
   std::span<const SegmentPiece> pieces(const Segment& segment) const noexcept;
   // Of the largest shard.

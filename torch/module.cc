@@ -238,7 +238,8 @@ void bind_reducer(py::module_& module) {
       .def("submit", &submit, py::arg("bucket"))
       .def("stats", &reducer_stats)
       .def("last_error", &reducer_last_error)
-      .def("close", &BucketReducer::shut_down, Release(), "Ends the thread; buckets fail from now on.")
+      .def("close", &BucketReducer::shut_down, Release(),
+           "Ends the thread; buckets fail from now on.")
       .def_property(
           "step", py::cpp_function(&BucketReducer::step, Release()),
           py::cpp_function(&BucketReducer::set_step, Release()));

@@ -171,7 +171,7 @@ class HookState(_Compression):
         parameters: Iterable[torch.Tensor] | None = None,
     ) -> None:
         _groups.check_available()
-        group = dist.distributed_c10d._get_default_group() if process_group is None else process_group
+        group = process_group or dist.distributed_c10d._get_default_group()
         self._settings = (_torch.canonical(codec), deadline, _checked_measure_every(measure_every))
         self._build(group, list(parameters) if parameters is not None else [])
 

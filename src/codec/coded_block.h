@@ -1,0 +1,74 @@
+// Coded blocks (docs/format.md sections 2, 3, 5, 8): where quantizers and entropy coder meet.
+#ifndef GRADWIRE_CODEC_CODED_BLOCK_H_
+#define GRADWIRE_CODEC_CODED_BLOCK_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "codec/block_codec.h"
+#include "entropy/tans_decode.h"
+#include "entropy/tans_encode.h"
+#include "entropy/tans_table.h"
+#include "quantize/group_scale_ref.h"
+
+namespace gradwire::internal {
+
+// Memory that calls reuse; vectors only grow. One per thread.
+struct CodedScratch {
+  // One group. `values` is storage for numbers of any size.
+  alignas(64) std::array<std::byte, kMaxGroup * sizeof(std::uint64_t)> values;
+  alignas(64) std::array<std::uint32_t, kMaxGroup> rounded;
+  alignas(64) std::array<std::uint16_t, kMaxGroup> lane_bits;
+  alignas(64) std::array<std::uint8_t, kMaxGroup> tokens;
+  // One block, encoder.
+  std::vector<std::uint16_t> words;
+  std::vector<std::int16_t> scales;
+  std::vector<std::byte> plane;
+  std::vector<std::uint64_t> outliers;  // bit patterns, last value first
+  TansEncodeTable encode_table;
+  TansEncodeLanes encode_lanes;
+  // One block, decoder.
+  TansDecodeTable decode_table;
+  TansDecoder decoder;
+};
+
+// Groups of `group` > 0 values in a block.
+template <typename AnyPiece>
+std::uint64_t count_groups(std::span<const AnyPiece> pieces, std::uint32_t group) noexcept {
+  std::uint64_t groups = 0;
+  for (const AnyPiece& piece : pieces) groups += piece.count / group + (piece.count % group != 0);
+  return groups;
+}
+
+// The header's table field for a codec that makes coded blocks.
+std::uint8_t coded_table(const CodecSpec& spec) noexcept;
+// True for the numbers that the header of a frame of this codec may name.
+bool is_coded_table(const CodecSpec& spec, std::uint8_t table) noexcept;
+
+// True for the step form of near_lossless; else the exponent form.
+constexpr bool is_step_form(const CodecSpec& spec) noexcept {
+  return spec.id == CodecId::kNearLossless && spec.mantissa == 0;
+}
+
+// Lanes of a block of `count` values.
+constexpr std::uint32_t coded_lanes(std::uint64_t count) noexcept {
+  return count >= 32768 ? 64 : count >= 8192 ? 32 : count >= 4096 ? 16 : 1;
+}
+
+// Encodes one block into `out`; false when it would need more than out.size() bytes. Fills all of
+// `entry` but kind and hash. context.table must be that of coded_table().
+bool encode_coded_block(const BlockContext& context, std::span<const Piece> pieces,
+                        CodedScratch& scratch, std::span<std::byte> out, BlockEntry* entry);
+
+// Decodes one block. `bytes` and `entry` may be anything; errors are kCorruptBlock, and then what
+// `pieces` hold is unspecified. context.table must name a table of the codec's form.
+Status decode_coded_block(const BlockContext& context, const BlockEntry& entry,
+                          std::span<const std::byte> bytes, std::span<const PieceOut> pieces,
+                          CodedScratch& scratch);
+
+}  // namespace gradwire::internal
+
+#endif  // GRADWIRE_CODEC_CODED_BLOCK_H_

@@ -1,0 +1,227 @@
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <type_traits>
+
+#include "codec/coded_block.h"
+#include "codec/errors.h"
+#include "core/bit_array.h"
+#include "core/byte_reader.h"
+#include "core/fp_environment.h"
+#include "core/status_macros.h"
+#include "quantize/exponent_form_ref.h"
+#include "quantize/step_form_ref.h"
+
+namespace gradwire::internal {
+namespace {
+
+struct Sections {
+  std::span<const std::byte> table;
+  std::span<const std::byte> lane_states;
+  std::span<const std::byte> words;
+  std::span<const std::byte> scales;
+  std::span<const std::byte> plane;
+  std::span<const std::byte> outliers;
+};
+
+Error corrupt(const char* section, const std::string& what) {
+  return corrupt_block(std::string("coded block: ") + section + ": " + what);
+}
+
+// No product overflows: values and groups are counts of memory that exists, below 2^48.
+Status cut_sections(const BlockEntry& entry, std::span<const std::byte> bytes,
+                    std::uint64_t values, std::uint64_t groups, std::size_t value_size,
+                    Sections* sections) {
+  ByteReader reader(bytes);
+  const bool own_table = (entry.flags & kBlockFlagOwnTable) != 0;
+  const bool complete =
+      reader.take(own_table ? kTableBytes : 0, &sections->table) &&
+      reader.take(std::uint64_t{kLaneStateBytes} * entry.lanes, &sections->lane_states) &&
+      reader.take(std::uint64_t{kWordBytes} * entry.word_count, &sections->words) &&
+      reader.take(bit_array_bytes(groups, entry.scale_bits), &sections->scales) &&
+      reader.take(values * entry.plane_bytes, &sections->plane) &&
+      reader.take(std::uint64_t{entry.outlier_count} * value_size, &sections->outliers);
+  if (!complete) return corrupt("length", "the sections need more than the block's bytes");
+  if (reader.remaining() > 0) return corrupt("length", "bytes are left over behind the sections");
+  return {};
+}
+
+Status check_entry(const BlockEntry& entry, bool step_form, std::uint32_t mantissa_bits) {
+  const auto wrong = [](const char* field, std::uint32_t value) {
+    return corrupt("index entry", std::string(field) + " " + std::to_string(value));
+  };
+  if (!valid_lane_count(entry.lanes)) return wrong("lanes", entry.lanes);
+  if (entry.scale_bits > 12) return wrong("scale_bits", entry.scale_bits);
+  if ((entry.flags & ~kBlockFlagOwnTable) != 0) return wrong("flags", entry.flags);
+  const std::uint32_t most_mantissa = step_form ? 0 : mantissa_bits;
+  if (entry.mantissa > most_mantissa) return wrong("mantissa", entry.mantissa);
+  if (entry.plane_bytes > kMaxPlaneBytes || 8u * entry.plane_bytes > entry.mantissa) {
+    return wrong("plane_bytes", entry.plane_bytes);
+  }
+  const MantissaSplit split{entry.mantissa, entry.plane_bytes};
+  if (split.lane_bits() > kMaxExponentLaneBits) return wrong("plane_bytes", entry.plane_bytes);
+  return {};
+}
+
+// Builds the decoder's table from the block's own or the built-in one.
+Status prepare_table(std::uint8_t number, std::span<const std::byte> own, bool step_form,
+                     MantissaSplit split, TansDecodeTable* table) {
+  const TokenBits lane_bits = step_form ? step_lane_bits() : exponent_lane_bits(split);
+  if (own.empty()) {
+    const Frequencies* frequencies = find_builtin_table(number);
+    if (frequencies == nullptr) return corrupt("table", "no table " + std::to_string(number));
+    make_decode_table(*frequencies, lane_bits, table);
+    return {};
+  }
+  Frequencies frequencies;
+  std::memcpy(frequencies.data(), own.data(), kTableBytes);
+  if (const char* problem = check_frequencies(frequencies, lane_bits)) {
+    return corrupt("own table", problem);
+  }
+  for (std::uint32_t token = 0; step_form && token < kTokenEscape; ++token) {
+    if (frequencies[token] == 0 || step_token_exists(token)) continue;
+    return corrupt("own table", "token " + std::to_string(token) + " does not occur in this form");
+  }
+  make_decode_table(frequencies, lane_bits, table);
+  return {};
+}
+
+// Decodes the groups of one block in order.
+template <typename Format>
+class BlockDecoder {
+  using Bits = typename Format::Bits;
+  static constexpr bool kIsFloat32 = std::is_same_v<Format, Float32Format>;
+
+ public:
+  BlockDecoder(const CodecSpec& spec, const BlockEntry& entry, const Sections& sections,
+               CodedScratch* scratch)
+      : group_(spec.group),
+        step_form_(is_step_form(spec)),
+        entry_(entry),
+        sections_(sections),
+        split_{entry.mantissa, entry.plane_bytes},
+        scratch_(*scratch) {}
+
+  Status decode(std::span<const PieceOut> pieces) {
+    const char* problem = start_decoder(sections_.lane_states, entry_.lanes, sections_.words,
+                                        &scratch_.decoder);
+    if (problem != nullptr) return corrupt("lane states", problem);
+    std::uint64_t group = 0;
+    for (const PieceOut& piece : pieces) {
+      for (std::uint64_t begin = 0; begin < piece.count; begin += group_) {
+        const auto count =
+            static_cast<std::uint32_t>(std::min<std::uint64_t>(group_, piece.count - begin));
+        GRADWIRE_RETURN_IF_ERROR(decode_group(group++, count, piece.data + begin * sizeof(Bits)));
+      }
+    }
+    problem = finish_decoder(scratch_.decoder);
+    if (problem != nullptr) return corrupt("words", problem);
+    if (outliers_used_ != entry_.outlier_count) {
+      return corrupt("outliers", std::to_string(outliers_used_) + " used, there are " +
+                                     std::to_string(entry_.outlier_count));
+    }
+    return {};
+  }
+
+ private:
+  Status decode_group(std::uint64_t group, std::uint32_t count, std::byte* out) {
+    const std::byte* plane = sections_.plane.data() + plane_offset_;
+    plane_offset_ += std::size_t{count} * split_.plane_bytes;
+    const std::uint32_t code = bit_array_get(sections_.scales, group, entry_.scale_bits);
+    if (code == 0) {
+      std::memset(out, 0, count * sizeof(Bits));
+      return {};
+    }
+    const std::int32_t scale = entry_.scale_base + static_cast<std::int32_t>(code) - 1;
+    const std::int32_t least = step_form_ ? kStepScaleMin : 0;
+    const std::int32_t most = step_form_ ? kStepScaleMax : Format::kExponentMax;
+    if (scale < least || scale > most) {
+      return corrupt("scales", "scale " + std::to_string(scale) + " is outside " +
+                                   std::to_string(least) + ".." + std::to_string(most));
+    }
+    decode_group_ref(scratch_.decode_table, &scratch_.decoder, scratch_.tokens.data(),
+                     scratch_.lane_bits.data(), count);
+    auto* values = reinterpret_cast<Bits*>(scratch_.values.data());
+    if (!dequantize(values, count, scale, plane)) {
+      return corrupt("words", "a value is outside the type");
+    }
+    if (!place_outliers(values, count)) {
+      return corrupt("outliers", "more are used than the " + std::to_string(entry_.outlier_count) +
+                                     " that there are");
+    }
+    std::memcpy(out, values, count * sizeof(Bits));
+    return {};
+  }
+
+  bool dequantize(Bits* values, std::uint32_t count, std::int32_t scale,
+                  const std::byte* plane) noexcept {
+    const std::uint8_t* tokens = scratch_.tokens.data();
+    const std::uint16_t* lane_bits = scratch_.lane_bits.data();
+    if constexpr (kIsFloat32) {
+      if (step_form_) return dequantize_step_ref(tokens, lane_bits, count, scale, values);
+    }
+    return dequantize_exponent_ref<Format>(tokens, lane_bits, plane, count, scale, split_, values);
+  }
+
+  // False if there are fewer outliers than escapes.
+  bool place_outliers(Bits* values, std::uint32_t count) noexcept {
+    std::uint32_t escapes = 0;
+    for (std::uint32_t i = 0; i < count; ++i) escapes += scratch_.tokens[i] == kTokenEscape;
+    if (escapes == 0) return true;
+    if (entry_.outlier_count - outliers_used_ < escapes) return false;
+    for (std::uint32_t i = 0; i < count; ++i) {
+      if (scratch_.tokens[i] != kTokenEscape) continue;
+      values[i] = load_le<Bits>(sections_.outliers.data() + outliers_used_++ * sizeof(Bits));
+    }
+    return true;
+  }
+
+  const std::uint32_t group_;
+  const bool step_form_;
+  const BlockEntry& entry_;
+  const Sections& sections_;
+  const MantissaSplit split_;
+  CodedScratch& scratch_;
+  std::size_t plane_offset_ = 0;
+  std::size_t outliers_used_ = 0;
+};
+
+template <typename Format>
+Status decode_as(const BlockContext& context, const BlockEntry& entry,
+                 std::span<const std::byte> bytes, std::span<const PieceOut> pieces,
+                 CodedScratch& scratch) {
+  const CodecSpec& spec = *context.spec;
+  const bool step_form = is_step_form(spec);
+  GRADWIRE_RETURN_IF_ERROR(check_entry(entry, step_form, Format::kMantissaBits));
+  std::uint64_t values = 0;
+  for (const PieceOut& piece : pieces) values += piece.count;
+  Sections sections;
+  GRADWIRE_RETURN_IF_ERROR(cut_sections(entry, bytes, values, count_groups(pieces, spec.group),
+                                        sizeof(typename Format::Bits), &sections));
+  const MantissaSplit split{entry.mantissa, entry.plane_bytes};
+  GRADWIRE_RETURN_IF_ERROR(
+      prepare_table(context.table, sections.table, step_form, split, &scratch.decode_table));
+  return BlockDecoder<Format>(spec, entry, sections, &scratch).decode(pieces);
+}
+
+}  // namespace
+
+Status decode_coded_block(const BlockContext& context, const BlockEntry& entry,
+                          std::span<const std::byte> bytes, std::span<const PieceOut> pieces,
+                          CodedScratch& scratch) {
+  const FpEnvironment environment;
+  switch (context.dtype) {
+    case DType::kFloat32:
+      return decode_as<Float32Format>(context, entry, bytes, pieces, scratch);
+    case DType::kFloat64:
+      return decode_as<Float64Format>(context, entry, bytes, pieces, scratch);
+    case DType::kFloat16:
+      return decode_as<Float16Format>(context, entry, bytes, pieces, scratch);
+    case DType::kBFloat16:
+      return decode_as<BFloat16Format>(context, entry, bytes, pieces, scratch);
+    default:
+      return corrupt("index entry", "a coded block of a type that has none");
+  }
+}
+
+}  // namespace gradwire::internal

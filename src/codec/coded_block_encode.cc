@@ -1,0 +1,259 @@
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <type_traits>
+
+#include "codec/coded_block.h"
+#include "core/bit_array.h"
+#include "core/byte_writer.h"
+#include "core/fp_environment.h"
+#include "quantize/exponent_form_ref.h"
+#include "quantize/step_form_ref.h"
+
+namespace gradwire::internal {
+namespace {
+
+// What stands for the scale of a group until the base is known.
+constexpr std::int16_t kZeroGroup = INT16_MIN;
+constexpr std::int16_t kUndefinedScale = INT16_MIN + 1;  // no finite value: the base will do
+
+template <typename T>
+void grow(std::vector<T>* buffer, std::uint64_t size) {
+  if (buffer->size() < size) buffer->resize(static_cast<std::size_t>(size));
+}
+
+// The tokens that `frequencies` let the encoder use: both kinds of tables have one run of them.
+std::uint32_t largest_step(const Frequencies& frequencies) noexcept {
+  std::uint32_t largest = 0;
+  for (std::uint32_t token = 0; token <= kStepTokenMax; ++token) {
+    if (!step_token_exists(token)) continue;
+    if (frequencies[token] == 0) break;
+    largest = step_token_last(token);
+  }
+  return largest;
+}
+
+TokenRange exponent_range(const Frequencies& frequencies) noexcept {
+  TokenRange range;
+  while (frequencies[range.first] == 0 && range.first < kExponentTokenMax) ++range.first;
+  range.last = range.first;
+  while (range.last < kExponentTokenMax && frequencies[range.last + 1] != 0) ++range.last;
+  return range;
+}
+
+// Encodes the groups of one block from the last to the first.
+template <typename Format>
+class BlockEncoder {
+  using Bits = typename Format::Bits;
+  static constexpr bool kIsFloat32 = std::is_same_v<Format, Float32Format>;
+
+ public:
+  BlockEncoder(const BlockContext& context, std::span<const Piece> pieces, CodedScratch* scratch)
+      : spec_(*context.spec), pieces_(pieces), scratch_(*scratch), step_form_(is_step_form(spec_)) {
+    for (const Piece& piece : pieces) values_ += piece.count;
+    groups_ = count_groups(pieces, spec_.group);
+    lanes_ = coded_lanes(values_);
+    const Frequencies& frequencies = *find_builtin_table(context.table);
+    if (step_form_) {
+      factor_ = scale_factor(spec_.step);
+      q_max_ = largest_step(frequencies);
+      make_encode_table(frequencies, step_lane_bits(), &scratch_.encode_table);
+    } else {
+      factor_ = scale_factor(1.0);
+      split_ = split_mantissa(kept_mantissa());
+      range_ = exponent_range(frequencies);
+      make_encode_table(frequencies, exponent_lane_bits(split_), &scratch_.encode_table);
+    }
+  }
+
+  void encode() {
+    grow(&scratch_.words, values_ + 1);  // the coder may touch one word behind its last
+    grow(&scratch_.scales, groups_);
+    grow(&scratch_.plane, values_ * split_.plane_bytes);
+    scratch_.outliers.clear();
+    scratch_.encode_lanes.fill(TansEncodeLane{});
+    words_end_ = scratch_.words.data();
+    std::uint64_t index = values_;
+    std::uint64_t group = groups_;
+    for (std::size_t p = pieces_.size(); p-- > 0;) {
+      const Piece& piece = pieces_[p];
+      for (std::uint64_t end = piece.count; end > 0;) {
+        const std::uint64_t begin = (end - 1) / spec_.group * spec_.group;
+        index -= end - begin;
+        scratch_.scales[static_cast<std::size_t>(--group)] =
+            encode_group(piece.data + begin * sizeof(Bits), static_cast<std::uint32_t>(end - begin),
+                         scratch_.plane.data() + index * split_.plane_bytes);
+        end = begin;
+      }
+    }
+    finish_scales();
+  }
+
+  // The block's bytes; false if `out` is too small for them.
+  bool write(std::span<std::byte> out, BlockEntry* entry) const {
+    const auto word_count = static_cast<std::uint64_t>(words_end_ - scratch_.words.data());
+    const std::uint64_t scale_bytes = bit_array_bytes(groups_, scale_bits_);
+    const std::uint64_t length = kLaneStateBytes * lanes_ + kWordBytes * word_count + scale_bytes +
+                                 values_ * split_.plane_bytes +
+                                 scratch_.outliers.size() * sizeof(Bits);
+    if (length > out.size()) return false;
+
+    std::byte* at = out.data();
+    write_lane_states(scratch_.encode_lanes, lanes_, at);
+    at += kLaneStateBytes * lanes_;
+    at = append(at, scratch_.words.data(), kWordBytes * word_count);
+    BitPacker packer(at, scale_bits_);
+    packer.append(scratch_.scales.data(), static_cast<std::size_t>(groups_));
+    at = packer.finish();
+    at = append(at, scratch_.plane.data(), values_ * split_.plane_bytes);
+    for (std::size_t i = scratch_.outliers.size(); i-- > 0; at += sizeof(Bits)) {
+      store_le(at, static_cast<Bits>(scratch_.outliers[i]));
+    }
+
+    *entry = BlockEntry{};
+    entry->length = static_cast<std::uint32_t>(length);
+    entry->lanes = static_cast<std::uint8_t>(lanes_);
+    entry->plane_bytes = static_cast<std::uint8_t>(split_.plane_bytes);
+    entry->scale_bits = static_cast<std::uint8_t>(scale_bits_);
+    entry->scale_base = scale_base_;
+    entry->mantissa = static_cast<std::uint8_t>(split_.mantissa);
+    entry->word_count = static_cast<std::uint32_t>(word_count);
+    entry->outlier_count = static_cast<std::uint32_t>(scratch_.outliers.size());
+    return true;
+  }
+
+ private:
+  static std::byte* append(std::byte* at, const void* source, std::uint64_t bytes) noexcept {
+    if (bytes > 0) std::memcpy(at, source, static_cast<std::size_t>(bytes));
+    return at + bytes;
+  }
+
+  bool rounds_mantissa() const noexcept { return spec_.id == CodecId::kNearLossless; }
+
+  std::uint32_t kept_mantissa() const noexcept {
+    if (rounds_mantissa()) return spec_.mantissa;
+    typename Format::Wide mantissas = 0;
+    for (const Piece& piece : pieces_) {
+      mantissas |= collect_mantissas<Format>(piece.data, piece.count);
+    }
+    return used_mantissa_bits<Format>(mantissas);
+  }
+
+  // Returns the group's scale, kZeroGroup or kUndefinedScale.
+  std::int16_t encode_group(const std::byte* data, std::uint32_t count, std::byte* plane) {
+    auto* values = reinterpret_cast<Bits*>(scratch_.values.data());
+    std::memcpy(values, data, count * sizeof(Bits));
+    const GroupScale scale = group_scale_ref<Format>(values, count, factor_);
+    const bool keeps_sign = spec_.id == CodecId::kLossless;
+    if (scale.zero && !(keeps_sign && scale.negative_zero)) {
+      std::memset(plane, 0, count * split_.plane_bytes);
+      return kZeroGroup;
+    }
+    const std::int32_t number = step_form_ ? step_scale(scale) : exponent_scale(scale);
+    if (quantize(values, count, number, plane) > 0) {
+      for (std::uint32_t i = count; i-- > 0;) {
+        if (scratch_.tokens[i] == kTokenEscape) scratch_.outliers.push_back(values[i]);
+      }
+    }
+    words_end_ = encode_group_ref(scratch_.encode_table, lanes_, scratch_.tokens.data(),
+                                  scratch_.lane_bits.data(), count, &scratch_.encode_lanes,
+                                  words_end_);
+    return scale.finite || scale.zero ? static_cast<std::int16_t>(number) : kUndefinedScale;
+  }
+
+  static std::int32_t step_scale(const GroupScale& scale) noexcept {
+    if (!scale.finite || scale.vanishes) return kStepScaleMin;
+    return std::clamp(scale.exponent, kStepScaleMin, kStepScaleMax);
+  }
+
+  static std::int32_t exponent_scale(const GroupScale& scale) noexcept {
+    if (!scale.finite || scale.vanishes || scale.zero) return 0;
+    return std::clamp(scale.exponent + Format::kBias + kExponentHeadroom, 0, Format::kExponentMax);
+  }
+
+  // Returns the number of escapes.
+  std::uint32_t quantize(const Bits* values, std::uint32_t count, std::int32_t scale,
+                         std::byte* plane) noexcept {
+    std::uint8_t* tokens = scratch_.tokens.data();
+    std::uint16_t* lane_bits = scratch_.lane_bits.data();
+    const Bits* source = values;
+    if constexpr (kIsFloat32) {
+      if (step_form_) return quantize_step_ref(values, count, scale, q_max_, tokens, lane_bits);
+      if (rounds_mantissa()) {
+        std::memcpy(scratch_.rounded.data(), values, count * sizeof(Bits));
+        round_mantissa_ref(scratch_.rounded.data(), count, split_.mantissa);
+        source = scratch_.rounded.data();
+      }
+    }
+    return quantize_exponent_ref<Format>(source, count, scale, split_, range_, tokens, lane_bits,
+                                         plane);
+  }
+
+  // Turns scales into codes: 0 for zero groups, else 1 + scale - base.
+  void finish_scales() noexcept {
+    const std::span<std::int16_t> scales(scratch_.scales.data(), static_cast<std::size_t>(groups_));
+    std::int32_t smallest = INT16_MAX;
+    std::int32_t largest = INT16_MIN;
+    bool coded = false;
+    for (const std::int16_t scale : scales) {
+      coded = coded || scale != kZeroGroup;
+      if (scale == kZeroGroup || scale == kUndefinedScale) continue;
+      smallest = std::min<std::int32_t>(smallest, scale);
+      largest = std::max<std::int32_t>(largest, scale);
+    }
+    if (smallest > largest) smallest = largest = 0;
+    for (std::int16_t& scale : scales) {
+      const std::int32_t code = scale == kZeroGroup        ? 0
+                                : scale == kUndefinedScale ? 1
+                                                           : 1 + scale - smallest;
+      scale = static_cast<std::int16_t>(code);
+    }
+    scale_base_ = static_cast<std::int16_t>(smallest);
+    const auto codes = static_cast<std::uint32_t>(largest - smallest + 1);
+    scale_bits_ = coded ? static_cast<std::uint32_t>(std::bit_width(codes)) : 0;
+  }
+
+  const CodecSpec& spec_;
+  const std::span<const Piece> pieces_;
+  CodedScratch& scratch_;
+  const bool step_form_;
+  std::uint64_t values_ = 0;
+  std::uint64_t groups_ = 0;
+  std::uint32_t lanes_ = 0;
+  std::uint64_t factor_ = 0;
+  std::uint32_t q_max_ = 0;  // step form
+  MantissaSplit split_;      // exponent form
+  TokenRange range_;         // exponent form
+  std::uint16_t* words_end_ = nullptr;
+  std::int16_t scale_base_ = 0;
+  std::uint32_t scale_bits_ = 0;
+};
+
+template <typename Format>
+bool encode_as(const BlockContext& context, std::span<const Piece> pieces, CodedScratch& scratch,
+               std::span<std::byte> out, BlockEntry* entry) {
+  BlockEncoder<Format> encoder(context, pieces, &scratch);
+  encoder.encode();
+  return encoder.write(out, entry);
+}
+
+}  // namespace
+
+bool encode_coded_block(const BlockContext& context, std::span<const Piece> pieces,
+                        CodedScratch& scratch, std::span<std::byte> out, BlockEntry* entry) {
+  const FpEnvironment environment;
+  switch (context.dtype) {
+    case DType::kFloat32:
+      return encode_as<Float32Format>(context, pieces, scratch, out, entry);
+    case DType::kFloat64:
+      return encode_as<Float64Format>(context, pieces, scratch, out, entry);
+    case DType::kFloat16:
+      return encode_as<Float16Format>(context, pieces, scratch, out, entry);
+    case DType::kBFloat16:
+      return encode_as<BFloat16Format>(context, pieces, scratch, out, entry);
+    default:
+      return false;  // the codec does not take it: stored
+  }
+}
+
+}  // namespace gradwire::internal

@@ -1,0 +1,142 @@
+#include "quantize/step_form_ref.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace gradwire::internal {
+namespace {
+
+constexpr std::uint32_t kSign = 0x80000000u;
+constexpr std::uint32_t kMagnitude = 0x7FFFFFFFu;
+constexpr std::uint32_t kInfinity = 0x7F800000u;
+// Adding it rounds to a multiple of 2^-14 (the unit in the last place from 2^9 to 2^10), to
+// nearest even, for sums in that range; subtracting it again is exact.
+constexpr float kMagic = 0x1.8p9f;
+constexpr float kUnit = 0x1p-14f;
+
+// Tokens and lane bits of q x kUnit as a float32 pattern, |q| <= 2047.
+inline std::uint8_t token_of(std::uint32_t pattern) noexcept {
+  return static_cast<std::uint8_t>((pattern >> 22) & 31);
+}
+inline std::uint16_t lane_bits_of(std::uint32_t pattern) noexcept {
+  return static_cast<std::uint16_t>(((pattern >> 16) & 0x8000u) | ((pattern >> 7) & 0x7FFFu));
+}
+// The inverse, but for token 0.
+inline std::uint32_t pattern_of(std::uint32_t token, std::uint32_t lane_bits) noexcept {
+  return ((lane_bits & 0x8000u) << 16) | ((token + 2 * 112) << 22) | ((lane_bits & 0x7FFFu) << 7);
+}
+
+std::uint32_t quantize_fast(const std::uint32_t* values, std::uint32_t count, std::int32_t k,
+                            std::uint32_t q_max, std::uint8_t* tokens,
+                            std::uint16_t* lane_bits) noexcept {
+  const float scale = power_of_two(-14 - k);
+  // A sum outside the range of kMagic is far above every limit, and stays so when rounded. Inf
+  // and NaN have larger patterns than any number.
+  const std::uint32_t limit = std::bit_cast<std::uint32_t>(static_cast<float>(q_max) * kUnit);
+  std::uint32_t escapes = 0;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const float scaled = std::bit_cast<float>(values[i]) * scale;
+    const std::uint32_t pattern = std::bit_cast<std::uint32_t>((scaled + kMagic) - kMagic);
+    const bool escape = static_cast<std::int32_t>(pattern & kMagnitude) >
+                        static_cast<std::int32_t>(limit);
+    const std::uint32_t kept = escape ? 0 : pattern;
+    tokens[i] = static_cast<std::uint8_t>(token_of(kept) | (escape ? kStepEscape : 0));
+    lane_bits[i] = lane_bits_of(kept);
+    escapes += escape ? 1 : 0;
+  }
+  return escapes;
+}
+
+// |x| / 2^k to nearest even for a finite x, or 4096 for anything above that.
+std::uint32_t exact_quotient(std::uint32_t magnitude, std::int32_t k) noexcept {
+  constexpr std::uint32_t kMuch = 4096;
+  const std::uint32_t field = magnitude >> 23;
+  const std::uint32_t significand = (magnitude & 0x7FFFFFu) | (field > 0 ? 0x800000u : 0u);
+  // |x| = significand x 2^(max(field, 1) - 150).
+  const std::int32_t up = static_cast<std::int32_t>(std::max(field, 1u)) - 150 - k;
+  if (significand == 0) return 0;
+  if (up >= 0) return up > 12 || significand >= kMuch ? kMuch : std::min(significand << up, kMuch);
+  if (up < -25) return 0;  // less than half
+  const std::uint32_t down = static_cast<std::uint32_t>(-up);
+  const std::uint32_t odd = (significand >> down) & 1;
+  const std::uint32_t rounded = (significand + (1u << (down - 1)) - 1 + odd) >> down;
+  return std::min(rounded, kMuch);
+}
+
+std::uint32_t quantize_exact(const std::uint32_t* values, std::uint32_t count, std::int32_t k,
+                             std::uint32_t q_max, std::uint8_t* tokens,
+                             std::uint16_t* lane_bits) noexcept {
+  // |q| 2^k < 2^128.
+  const std::uint32_t finite_max = k >= 117 ? (1u << (128 - k)) - 1 : q_max;
+  const std::uint32_t limit = std::min(q_max, finite_max);
+  std::uint32_t escapes = 0;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const std::uint32_t magnitude = values[i] & kMagnitude;
+    const std::uint32_t q = magnitude >= kInfinity ? ~0u : exact_quotient(magnitude, k);
+    if (q > limit) {
+      tokens[i] = kStepEscape;
+      lane_bits[i] = 0;
+      ++escapes;
+      continue;
+    }
+    const std::uint32_t pattern = std::bit_cast<std::uint32_t>(static_cast<float>(q) * kUnit);
+    tokens[i] = token_of(pattern);
+    lane_bits[i] = lane_bits_of(q == 0 ? 0 : pattern | (values[i] & kSign));
+  }
+  return escapes;
+}
+
+void dequantize_fast(const std::uint8_t* tokens, const std::uint16_t* lane_bits,
+                     std::uint32_t count, std::int32_t k, std::uint32_t* values) noexcept {
+  const float scale = power_of_two(14 + k);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const std::uint32_t token = tokens[i];
+    const std::uint32_t pattern = token == 0 ? 0 : pattern_of(token, lane_bits[i]);
+    values[i] = std::bit_cast<std::uint32_t>(std::bit_cast<float>(pattern) * scale);
+  }
+}
+
+// Bits of q x 2^k for 1 <= q <= 2047 and k >= -149, exact.
+std::uint32_t exact_product(std::uint32_t q, std::int32_t k) noexcept {
+  const std::int32_t top = static_cast<std::int32_t>(std::bit_width(q)) - 1;
+  const std::int32_t field = top + k + 127;
+  if (field <= 0) return q << (k + 149);  // subnormal: units of 2^-149
+  const std::uint32_t mantissa = (q << (23 - top)) & 0x7FFFFFu;
+  return (static_cast<std::uint32_t>(field) << 23) | mantissa;
+}
+
+bool dequantize_exact(const std::uint8_t* tokens, const std::uint16_t* lane_bits,
+                      std::uint32_t count, std::int32_t k, std::uint32_t* values) noexcept {
+  bool finite = true;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    values[i] = 0;
+    if (tokens[i] == 0 || tokens[i] == kStepEscape) continue;
+    const std::uint32_t pattern = pattern_of(tokens[i], lane_bits[i]);
+    const float q = std::bit_cast<float>(pattern & kMagnitude) * (1 / kUnit);
+    const std::uint32_t magnitude = exact_product(static_cast<std::uint32_t>(q), k);
+    finite = finite && magnitude < kInfinity;
+    values[i] = (pattern & kSign) | magnitude;
+  }
+  return finite;
+}
+
+}  // namespace
+
+std::uint32_t quantize_step_ref(const std::uint32_t* values, std::uint32_t count, std::int32_t k,
+                                std::uint32_t q_max, std::uint8_t* tokens,
+                                std::uint16_t* lane_bits) noexcept {
+  const bool fast = k >= kStepFastMin && k <= kStepFastMax;
+  return fast ? quantize_fast(values, count, k, q_max, tokens, lane_bits)
+              : quantize_exact(values, count, k, q_max, tokens, lane_bits);
+}
+
+bool dequantize_step_ref(const std::uint8_t* tokens, const std::uint16_t* lane_bits,
+                         std::uint32_t count, std::int32_t k, std::uint32_t* values) noexcept {
+  if (k < kStepFastMin || k > kStepFastMax) {
+    return dequantize_exact(tokens, lane_bits, count, k, values);
+  }
+  dequantize_fast(tokens, lane_bits, count, k, values);
+  return true;
+}
+
+}  // namespace gradwire::internal

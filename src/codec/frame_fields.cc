@@ -1,4 +1,5 @@
 // Between header fields and the public structs.
+#include "codec/coded_block.h"
 #include "codec/pipeline.h"
 #include "frame/limits.h"
 
@@ -12,7 +13,7 @@ FrameHeader make_header(const CodecSpec& spec, DType dtype, const FrameContext& 
   header.reduction = context.reduction;
   header.codec = spec.id;
   header.coder = is_coded(spec.id) ? kCoderTans128 : kCoderNone;
-  header.table = 0;
+  header.table = is_coded(spec.id) ? coded_table(spec) : 0;
   header.schedule = context.schedule;
   header.rounding = spec.rounding;
   header.group = spec.group;

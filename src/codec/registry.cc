@@ -3,6 +3,7 @@
 #include <array>
 #include <vector>
 
+#include "codec/coded_block.h"
 #include "codec/fixed_block.h"
 #include "frame/limits.h"
 
@@ -17,11 +18,50 @@ constexpr CodecSpec cast_spec() {
   return spec;
 }
 
+constexpr CodecSpec block_spec(std::uint8_t bits, std::uint32_t group) {
+  CodecSpec spec;
+  spec.id = CodecId::kBlock;
+  spec.bits = bits;
+  spec.group = group;
+  spec.rounding = Rounding::kStochastic;
+  return spec;
+}
+
+constexpr CodecSpec lossless_spec() {
+  CodecSpec spec;
+  spec.id = CodecId::kLossless;
+  spec.group = 256;
+  return spec;
+}
+
+constexpr CodecSpec near_lossless_spec() {
+  CodecSpec spec;
+  spec.id = CodecId::kNearLossless;
+  spec.group = 256;
+  spec.step = 0.00575;  // the L2 error of a cast to bfloat16
+  return spec;
+}
+
 constexpr Parameter kNoneKeys[] = {Parameter::kBlock};
 constexpr std::string_view kNoneExamples[] = {"none"};
 
 constexpr Parameter kCastKeys[] = {Parameter::kDtype, Parameter::kBlock};
 constexpr std::string_view kCastExamples[] = {"cast:dtype=bf16", "cast:dtype=fp16"};
+
+constexpr Parameter kBlockKeys[] = {Parameter::kBits, Parameter::kGroup, Parameter::kRounding,
+                                    Parameter::kSeed, Parameter::kBlock};
+constexpr std::string_view kBlockExamples[] = {"int8", "int4", "block:bits=6,group=64",
+                                               "block:bits=8,rounding=nearest"};
+
+constexpr Parameter kLosslessKeys[] = {Parameter::kGroup, Parameter::kBlock};
+constexpr std::string_view kLosslessExamples[] = {"lossless"};
+
+constexpr Parameter kNearLosslessKeys[] = {Parameter::kStep, Parameter::kMantissa,
+                                           Parameter::kGroup, Parameter::kBlock};
+constexpr std::string_view kNearLosslessExamples[] = {
+    "near_lossless", "near_lossless:step=1,group=64", "near_lossless:mantissa=6"};
+
+constexpr CodecAlias kAliases[] = {{"int8", block_spec(8, 64)}, {"int4", block_spec(4, 128)}};
 
 constexpr std::array kEntries = {
     CodecEntry{
@@ -42,6 +82,42 @@ constexpr std::array kEntries = {
         .kind = BlockKind::kFixed,
         .encode_block = encode_cast_block,
         .decode_block = decode_cast_block,
+    },
+    CodecEntry{
+        .defaults = block_spec(8, 64),
+        .summary = "small integers of fixed width relative to the largest magnitude of a group",
+        .parameters = "bits=4|6|8, group=N, rounding=nearest|stochastic, seed=N, block=N",
+        .bound = "|x - x'| <= step (half for nearest) x (1 + 2^-10), "
+                 "step = largest magnitude of the group / (2^(bits-1) - 1)",
+        .keys = kBlockKeys,
+        .examples = kBlockExamples,
+        .kind = BlockKind::kFixed,
+        .encode_block = encode_int_block,
+        .decode_block = decode_int_block,
+    },
+    CodecEntry{
+        .defaults = lossless_spec(),
+        .summary = "exponents entropy-coded relative to their group, mantissas as they are",
+        .parameters = "group=N, block=N",
+        .bound = "exact",
+        .keys = kLosslessKeys,
+        .examples = kLosslessExamples,
+        .kind = BlockKind::kCoded,
+        .encode_block = encode_coded_block,
+        .decode_block = decode_coded_block,
+    },
+    CodecEntry{
+        .defaults = near_lossless_spec(),
+        .summary = "values rounded to a step relative to their group's RMS, or to a number of "
+                   "mantissa bits, entropy-coded",
+        .parameters = "step=X | mantissa=M, group=N, block=N",
+        .bound = "step: |x - x'| <= step / 2, step = 2^floor(log2(X x RMS of the group)); "
+                 "mantissa: |x - x'| <= 2^-(M+1) |x|",
+        .keys = kNearLosslessKeys,
+        .examples = kNearLosslessExamples,
+        .kind = BlockKind::kCoded,
+        .encode_block = encode_coded_block,
+        .decode_block = decode_coded_block,
     },
 };
 
@@ -78,7 +154,7 @@ const CodecEntry* find_codec(std::string_view name) noexcept {
   return nullptr;
 }
 
-std::span<const CodecAlias> codec_aliases() noexcept { return {}; }
+std::span<const CodecAlias> codec_aliases() noexcept { return kAliases; }
 
 }  // namespace internal
 

@@ -6,12 +6,9 @@
 #include <vector>
 
 #include "codec/block_codec.h"
+#include "codec/coded_block.h"
 
 namespace gradwire {
-
-namespace internal {
-struct CodedScratch {};
-}  // namespace internal
 
 struct Workspace::Impl {
   std::vector<internal::Piece> pieces;         // of the block being encoded

@@ -4,6 +4,7 @@
 #ifndef GRADWIRE_CORE_COUNTER_RNG_H_
 #define GRADWIRE_CORE_COUNTER_RNG_H_
 
+#include <cstddef>
 #include <cstdint>
 
 namespace gradwire::internal {
@@ -41,6 +42,27 @@ constexpr std::uint32_t noise_pair(std::uint64_t key, std::uint64_t pair) noexce
 constexpr std::uint32_t noise16(std::uint64_t key, std::uint64_t index) noexcept {
   const std::uint32_t both = noise_pair(key, index >> 1);
   return (index & 1u) != 0 ? both >> 16 : both & 0xFFFFu;
+}
+
+// noise_pair() of `count` pairs from `first` on. On a little-endian host the 16-bit halves of
+// `pairs` in memory order are noise16() of the values 2 `first`, 2 `first` + 1, ...
+inline void fill_noise(std::uint64_t key, std::uint64_t first, std::size_t count,
+                       std::uint32_t* pairs) noexcept {
+  const auto low = static_cast<std::uint32_t>(key);
+  const auto high = static_cast<std::uint32_t>(key >> 32);
+  while (count > 0) {
+    // Up to the next multiple of 2^32 the upper half is constant and the loop is 32-bit.
+    const std::uint64_t until_wrap = (std::uint64_t{1} << 32) - (first & 0xFFFFFFFFu);
+    const std::size_t run = count < until_wrap ? count : static_cast<std::size_t>(until_wrap);
+    const auto base = static_cast<std::uint32_t>(first);
+    const std::uint32_t addend = high + static_cast<std::uint32_t>(first >> 32);
+    for (std::size_t i = 0; i < run; ++i) {
+      pairs[i] = mix32(mix32((base + static_cast<std::uint32_t>(i)) ^ low) + addend);
+    }
+    first += run;
+    pairs += run;
+    count -= run;
+  }
 }
 
 }  // namespace gradwire::internal

@@ -54,10 +54,10 @@ std::string_view error_name(ErrorCode code) noexcept {
 
 std::string Error::to_string() const {
   std::string text(error_name(code));
-  if (!field.empty()) text += ": " + field;
-  if (!mine.empty() || !theirs.empty()) {
-    text += ": mine " + (mine.empty() ? "(none)" : mine);
-    text += ", theirs " + (theirs.empty() ? "(none)" : theirs);
+  if (!mine.empty() && !theirs.empty()) {
+    text += ": " + (field.empty() ? "" : field + ": ") + "mine " + mine + ", theirs " + theirs;
+  } else if (message.empty() && !field.empty()) {
+    text += ": " + field;
   }
   if (!message.empty()) text += ": " + message;
   if (rank >= 0 || sequence > 0) {

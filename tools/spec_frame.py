@@ -6,7 +6,6 @@ Every rule is checked under the document's error names, in the document's order.
 from __future__ import annotations
 
 import functools
-import math
 import struct
 from dataclasses import dataclass
 
@@ -195,8 +194,11 @@ def read_frame(data: bytes) -> Frame:
     check_header(sum(parts) == header.value_count, "the parts do not add up to value_count")
     index = [IndexEntry(*fields)
              for fields in IndexEntry.LAYOUT.iter_unpack(data[index_at:metadata_at])]  # fmt: skip
-    for entry in index:
+    for number, entry in enumerate(index):
         check_entry(header, entry)
+        values = min(header.block_values, header.value_count - number * header.block_values)
+        size = values * DTYPES[header.dtype].size
+        check_header(entry.kind != STORED or entry.length == size, "index: stored block's length")
     lengths = sum(entry.length for entry in index)
     check_header(blocks_at + lengths == header.encoded_length, "the blocks do not fill the frame")
     blocks, at = [], blocks_at
@@ -232,7 +234,8 @@ def check_fields(header: Header) -> None:
         check_header(2**-8 <= h.quantizer_step <= 8, f"quantizer_step {h.quantizer_step}")
     else:
         check_header(struct.pack("<d", h.quantizer_step) == bytes(8), "quantizer_step is not +0")
-    check_header(h.table == header_table(h), f"table {h.table}")
+    tables = range(16, 39) if h.is_step_form else (1,) if is_coded else (0,)  # section 5.3
+    check_header(h.table in tables, f"table {h.table}")
     check_header(h.bits in ((4, 6, 8) if h.codec == BLOCK else (0,)), f"bits {h.bits}")
     cast_dtypes = (3, 4) if h.codec == CAST else (0,)
     check_header(h.cast_dtype in cast_dtypes, f"cast_dtype {h.cast_dtype}")
@@ -265,14 +268,3 @@ def check_entry(header: Header, entry: IndexEntry) -> None:
     check_header(e.mantissa <= DTYPES[header.dtype].mantissa_bits, f"index: mantissa {e.mantissa}")
     check_header(8 * e.plane_bytes <= e.mantissa, "index: the plane is wider than the mantissa")
     check_header(1 + e.mantissa - 8 * e.plane_bytes <= 9, "index: more than 9 lane bits")
-
-
-def header_table(header: Header) -> int:
-    """Section 5.3: the built-in table that belongs to the codec."""
-    if not header.coder:
-        return 0
-    if not header.is_step_form:
-        return 1
-    square = header.quantizer_step * header.quantizer_step
-    log2 = math.frexp(square * square)[1] - 1
-    return 16 + min(max((log2 + 33) // 2, 0), 22)

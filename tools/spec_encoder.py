@@ -1,11 +1,12 @@
 """Section 8 of docs/format.md as plain Python: what the encoder makes, value by value.
 
-A model for tests, slow and without tricks: exact integers wherever the document speaks of exact
-values. The library's frames must equal it byte for byte.
+A model for golden frames and tests, slow and without tricks: exact integers wherever the document
+speaks of exact values. The library's frames must equal it byte for byte.
 """
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -16,7 +17,7 @@ import xxhash
 import spec_blocks
 from spec_frame import (
     BLOCK, CAST, CODED, DTYPES, FIXED, LOSSLESS, NEAR_LOSSLESS, STORED, DType, Header, IndexEntry,
-    crc32c, header_table,
+    crc32c,
 )  # fmt: skip
 
 ESCAPE = spec_blocks.ESCAPE
@@ -55,6 +56,26 @@ class Spec:
     @property
     def is_step_form(self) -> bool:
         return self.codec == NEAR_LOSSLESS and not self.mantissa
+
+    @staticmethod
+    def parse(text: str, dtype: int, **fields: object) -> Spec:
+        """From the codec's text with all its parameters, "block:bits=8,group=64,..."."""
+        name, _, parameters = text.partition(":")
+        known: dict[str, object] = {"codec": CODEC_NAMES.index(name), "dtype": dtype}
+        for parameter in filter(None, parameters.split(",")):
+            key, value = parameter.split("=")
+            field_name, convert = SPEC_KEYS[key]
+            known[field_name] = convert(value)
+        return Spec(**(known | fields))
+
+
+CODEC_NAMES = ("none", "cast", "block", "lossless", "near_lossless")
+SPEC_KEYS = {
+    "group": ("group", int), "step": ("quantizer_step", float), "mantissa": ("mantissa", int),
+    "bits": ("bits", int), "dtype": ("cast_dtype", {"fp16": 3, "bf16": 4}.__getitem__),
+    "rounding": ("rounding", ("nearest", "stochastic").index), "seed": ("seed", int),
+    "block": ("block_values", int),
+}  # fmt: skip
 
 
 # ---- numbers ----
@@ -418,7 +439,17 @@ def header_of(spec: Spec, **fields: int | bytes) -> Header:
         "cast_dtype": spec.cast_dtype, "seed": spec.seed, "segment_count": 1,
     }  # fmt: skip
     header = Header(**(known | spec.context | fields))
-    return Header(**(vars(header) | {"table": header_table(header)}))
+    return Header(**(vars(header) | {"table": table_of(header)}))
+
+
+def table_of(header: Header) -> int:
+    if not header.coder:
+        return 0
+    if not header.is_step_form:
+        return 1
+    square = header.quantizer_step * header.quantizer_step
+    log2 = math.frexp(square * square)[1] - 1
+    return 16 + min(max((log2 + 33) // 2, 0), 22)
 
 
 def pack_header(header: Header) -> bytes:

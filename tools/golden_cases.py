@@ -1,0 +1,160 @@
+"""What the golden frames are: one Case each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+DTYPE_NUMBERS = {
+    "float32": 1, "float64": 2, "float16": 3, "bfloat16": 4, "uint8": 16, "int8": 17, "int16": 18,
+    "int32": 19, "int64": 20, "uint16": 21, "uint32": 22, "uint64": 23, "bool": 24,
+    "float8_e4m3": 25, "float8_e5m2": 26,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Case:
+    """Frame of the first values of an input, cut into parts."""
+
+    name: str
+    codec: str
+    input: str
+    parts: tuple[int, ...]
+    dtype: str = "float32"
+    tensor: int = 0  # of the first part, then counting up
+    first_index: int = 0  # of the first part
+    context: dict[str, int] = field(default_factory=dict)
+    metadata: str = ""
+    # Frames that our encoder does not make, but that are frames.
+    decode_only: bool = False
+    own_table: tuple[int, ...] = ()
+
+
+STEP = "near_lossless:step=0.00575,group=256"
+LOSSLESS = "lossless:group=256"
+INT8 = "block:bits=8,group=64,rounding=stochastic,seed=7"
+ALL = (
+    "none", "cast:dtype=bf16", "cast:dtype=fp16", "block:bits=8,group=64,rounding=nearest",
+    "block:bits=4,group=128,rounding=stochastic,seed=9",
+    "block:bits=6,group=8,rounding=stochastic,seed=1", LOSSLESS, STEP,
+    "near_lossless:step=1,group=256", "near_lossless:mantissa=6,group=256",
+)  # fmt: skip
+
+
+def short(codec: str) -> str:
+    """A codec's text as part of a file name."""
+    text = codec.removesuffix(",group=256").removesuffix(":group=256")
+    for old, new in ((":", "_"), (",", "_"), ("=", ""), ("rounding", ""), (".", "p")):
+        text = text.replace(old, new)
+    return text
+
+
+def every_codec() -> list[Case]:
+    """Every codec on the inputs that are hard for it, and on real ones."""
+    cases = []
+    for codec in ALL:
+        cases += [
+            Case(f"{short(codec)}_empty", codec, "normal_f32", ()),
+            Case(f"{short(codec)}_one", codec, "normal_f32", (1,)),
+            Case(f"{short(codec)}_parts", codec, "normal_f32", (0, 257, 1, 0, 63, 1000, 0)),
+            Case(f"{short(codec)}_specials", codec, "specials_f32", (1000, 503)),
+        ]
+        if codec != "none":
+            cases += [
+                Case(f"{short(codec)}_resnet", codec, "resnet_f32", (2352,)),
+                Case(f"{short(codec)}_ladder", codec, "ladder_f32", (1530,)),
+                Case(f"{short(codec)}_bits", codec, "bits_f32", (1024,)),
+            ]
+    return cases
+
+
+def sizes() -> list[Case]:
+    """Lane counts change at 4096, 8192 and 32768 values of a block."""
+    cases = [Case(f"step_lanes_{count}", STEP, "normal_f32", (count,))
+             for count in (15, 16, 17, 4095, 4096, 4097, 8191, 8192, 32767, 32768)]  # fmt: skip
+    cases += [
+        Case("mantissa_lanes_8192", "near_lossless:mantissa=6,group=256", "gpt_f32", (8192,)),
+        Case("lossless_lanes_33000", LOSSLESS, "normal_f32", (32800, 200)),
+        Case("step_lanes_32_short_rows", STEP, "normal_f32", (8000, 33, 7, 31, 1, 129)),
+        Case("step_lanes_64_short_rows", STEP, "normal_f32",
+             (17, 32000, 63, 65, 33, 95, 31, 1, 500)),
+        Case("step_blocks", STEP + ",block=4096", "gpt_f32", (4000, 192, 4000)),
+        Case("lossless_blocks", LOSSLESS + ",block=4096", "kfac_f32", (4608,)),
+        Case("int8_blocks", INT8 + ",block=4096", "kfac_f32", (100, 4508), tensor=3,
+             first_index=77),
+        Case("cast_blocks", "cast:dtype=fp16,block=4096", "exact_bf16_f32", (4097,)),
+        Case("none_blocks", "none:block=4096", "normal_f32", (1000, 3100)),
+    ]  # fmt: skip
+    return cases
+
+
+def values() -> list[Case]:
+    """Other types, sparse values, the common trailing zeros of bfloat16, groups and steps."""
+    cases = [
+        Case("step_gpt", STEP, "gpt_f32", (4000,)),
+        Case("step_kfac", STEP, "kfac_f32", (4608,)),
+        Case("step_sparse", STEP, "sparse_f32", (5000,)),
+        Case("lossless_sparse", LOSSLESS, "sparse_f32", (2000,)),
+        Case("lossless_exact_bf16", LOSSLESS, "exact_bf16_f32", (5000,)),
+        Case("step_group_64", "near_lossless:step=0.25,group=64", "gpt_f32", (3000,)),
+        Case("step_group_4096", "near_lossless:step=0.0625,group=4096", "gpt_f32", (8192,)),
+        Case("lossless_group_64", "lossless:group=64", "resnet_f32", (1000,)),
+        Case("mantissa_2", "near_lossless:mantissa=2,group=256", "gpt_f32", (3000,)),
+        Case("mantissa_9", "near_lossless:mantissa=9,group=256", "gpt_f32", (3000,)),
+        Case("mantissa_16", "near_lossless:mantissa=16,group=512", "gpt_f32", (3000,)),
+        Case("step_least", "near_lossless:step=0.00390625,group=256", "gpt_f32", (2500,)),
+        Case("step_most", "near_lossless:step=8,group=256", "gpt_f32", (8192,)),
+        Case("int8_noise", INT8, "gpt_f32", (500, 12), tensor=11, first_index=1 << 33 | 5,
+             context={"op": 1, "phase": 1, "reduction": 2, "schedule": 1, "world": 4, "sender": 2,
+                      "group_id": 0x1234567890ABCDEF, "step": 400, "sequence": 17, "segment": 1,
+                      "segment_count": 3, "first_value": 4096}),
+        Case("step_result", STEP, "gpt_f32", (700,),
+             context={"op": 2, "phase": 2, "reduction": 1, "schedule": 1, "world": 2, "sender": 1}),
+        Case("none_metadata", "none", "gpt_f32", (6, 2),
+             metadata='{"format": "raw", "tensors": [{"name": "a", "shape": [2, 3]}, '
+                      '{"name": "b", "shape": [2]}]}'),
+    ]  # fmt: skip
+    for dtype, name in (("float64", "f64"), ("float16", "f16"), ("bfloat16", "bf16")):
+        hard = "specials_f64" if name == "f64" else f"bits_{name}"
+        cases += [
+            Case(f"lossless_{name}_normal", LOSSLESS, f"normal_{name}", (4400,), dtype),
+            Case(f"lossless_{name}_parts", LOSSLESS, f"normal_{name}", (0, 300, 1, 99), dtype),
+            Case(f"lossless_{name}_hard", LOSSLESS, hard, (1500,), dtype),
+            Case(f"lossless_{name}_empty", LOSSLESS, hard, (), dtype),
+            Case(f"none_{name}", "none", hard, (70,), dtype),
+        ]
+    cases += [Case(f"cast_{name}_f64", f"cast:dtype={name}", "specials_f64", (1548,), "float64")
+              for name in ("bf16", "fp16")]  # fmt: skip
+    cases.append(Case("lossless_gpt_bf16", LOSSLESS, "gpt_bf16", (4608,), "bfloat16"))
+    cases += [Case(f"none_{dtype}", "none", "bytes", (30, 2), dtype)
+              for dtype, number in DTYPE_NUMBERS.items() if number >= 16]  # fmt: skip
+    return cases
+
+
+def decode_only() -> list[Case]:
+    """Blocks with tables of their own (all tokens of the form), and an error frame."""
+    step_table = [0] * 32
+    for token in (0, 2, *range(4, 22), 31):
+        step_table[token] = 6
+    step_table[22] = step_table[23] = 1 + 1
+    step_table[2] = 128 - sum(step_table) + step_table[2]
+    exponent_table = [4] * 32
+    cases = []
+    for name, codec, table in (
+        ("step", STEP, step_table),
+        ("lossless", LOSSLESS, exponent_table),
+        ("mantissa", "near_lossless:mantissa=6,group=256", exponent_table),
+    ):
+        cases.append(Case(f"own_table_{name}", codec, "specials_f32", (1503,), decode_only=True,
+                          own_table=tuple(table)))  # fmt: skip
+    one_token = tuple(128 if token == 0 else 0 for token in range(32))
+    cases.append(Case("own_table_one_token", "near_lossless:step=8,group=256", "constant_f32",
+                      (600,), decode_only=True, own_table=one_token))  # fmt: skip
+    cases.append(Case("error_frame", STEP, "normal_f32", (), decode_only=True,
+                      context={"op": 255, "world": 2, "sender": 1, "sequence": 3},
+                      metadata='{"code": 4, "message": "", "field": "", "mine": "", "theirs": "", '
+                               '"rank": 1}'))  # fmt: skip
+    return cases
+
+
+def all_cases() -> list[Case]:
+    return every_codec() + sizes() + values() + decode_only()

@@ -1,0 +1,163 @@
+"""Damaged frames: for each error name, files that must give exactly this error."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+
+import xxhash
+
+from spec_encoder import entry_with, pack_entry, pack_header, seal
+from spec_frame import Header, read_frame
+
+# Offsets in a frame of one part and one block.
+PART, INDEX = 128, 136
+
+
+def put(frame: bytes, offset: int, layout: str, value: int | float) -> bytes:
+    """The frame with one field changed; its checksums are not mended."""
+    data = bytearray(frame)
+    struct.pack_into("<" + layout, data, offset, value)
+    return bytes(data)
+
+
+def flip(frame: bytes, offset: int) -> bytes:
+    """The frame with one bit changed."""
+    at = offset % len(frame)
+    return put(frame, at, "B", frame[at] ^ 1)
+
+
+def rebuild(frame: bytes, edit: Callable[[bytearray], None], **entry_changes: int) -> bytes:
+    """The frame with its only block edited; changes are added to the index entry's numbers."""
+    old = read_frame(frame)
+    block = bytearray(old.blocks[0])
+    edit(block)
+    changes = {name: getattr(old.index[0], name) + by for name, by in entry_changes.items()}
+    entry = entry_with(
+        old.index[0], **changes, length=len(block), hash=xxhash.xxh3_64_intdigest(bytes(block))
+    )
+    head = bytearray(frame[: len(frame) - len(old.blocks[0])])
+    index_at = PART + 8 * len(old.parts)
+    head[index_at : index_at + 32] = pack_entry(entry)
+    length = len(head) + len(block)
+    head[:128] = pack_header(Header(**(vars(old.header) | {"encoded_length": length})))
+    return seal(bytes(head) + bytes(block))
+
+
+def set_byte(frame: bytes, at: int, value: int) -> bytes:
+    """One byte of the block replaced."""
+    return rebuild(frame, lambda block: block.__setitem__(at, value))
+
+
+def bad_headers(frame: bytes) -> dict[str, bytes]:
+    """Fields out of range in a frame of near_lossless in step form."""
+    changes = {
+        "op": (6, "B", 5), "phase": (7, "B", 3), "dtype": (8, "B", 5), "dtype_codec": (8, "B", 2),
+        "reduction": (9, "B", 3), "codec": (10, "B", 5), "coder": (11, "B", 0),
+        "table_low": (12, "B", 15), "table_high": (12, "B", 39), "table_form": (12, "B", 1),
+        "schedule": (13, "B", 2), "rounding": (14, "B", 2), "reserved_15": (15, "B", 1),
+        "group_zero": (16, "I", 0), "group_multiple": (16, "I", 96), "group_high": (16, "I", 8192),
+        "block_values_zero": (20, "I", 0), "block_values_multiple": (20, "I", 4104),
+        "block_values_high": (20, "I", 2097152), "step_low": (24, "d", 0.0039),
+        "step_high": (24, "d", 8.5), "step_nan": (24, "d", float("nan")),
+        "step_negative": (24, "d", -1.0), "step_none": (24, "d", 0.0), "both_forms": (32, "B", 6),
+        "bits": (33, "B", 8), "cast_dtype": (34, "B", 4), "reserved_35": (35, "B", 1),
+        "segment": (44, "I", 1), "segment_count": (48, "I", 0), "value_count": (64, "Q", 1000),
+        "value_count_high": (64, "Q", 2**64 - 1), "block_count": (64, "Q", 2**40),
+        "part_table_high": (PART, "Q", 2**64 - 1), "reserved_120": (120, "I", 1),
+        "error_frame_values": (6, "B", 255), "index_length": (INDEX, "I", 1),
+        "index_kind": (INDEX + 4, "B", 2), "index_kind_high": (INDEX + 4, "B", 3),
+        "index_lanes": (INDEX + 5, "B", 8), "index_plane_high": (INDEX + 6, "B", 7),
+        "index_plane": (INDEX + 6, "B", 1), "index_scale_bits": (INDEX + 7, "B", 13),
+        "index_mantissa": (INDEX + 10, "B", 1), "index_flags": (INDEX + 11, "B", 2),
+        "index_reserved": (INDEX + 20, "I", 1),
+    }  # fmt: skip
+    bad = {name: seal(put(frame, *change)) for name, change in changes.items()}
+    # Counts beyond the frame are found before the checksum, which they would place elsewhere.
+    bad["part_count_high"] = put(frame, 52, "I", 2**32 - 1)
+    bad["block_count_high"] = put(frame, 56, "I", 2**32 - 1)
+    bad["metadata_high"] = put(frame, 60, "I", 2**31)
+    return bad
+
+
+def bad_exponent_headers(frame: bytes) -> dict[str, bytes]:
+    """What only an index entry in exponent form can have: float32, mantissa 23, plane_bytes 2."""
+    changes = {
+        "exponent_mantissa": (INDEX + 10, "B", 24),
+        "exponent_plane_wide": (INDEX + 6, "B", 3),
+        "exponent_lane_bits": (INDEX + 6, "B", 1),
+    }
+    return {name: seal(put(frame, *change)) for name, change in changes.items()}
+
+
+def corrupt_blocks(frames: dict[str, bytes]) -> dict[str, bytes]:
+    """Blocks with a right hash that break a rule of sections 2 to 5."""
+    step, own = frames["step_gpt"], frames["own_table_step"]
+    exponent = frames["lossless_group_64"]
+    int8 = frames["block_bits8_group64_nearest_resnet"]
+    groups = 2 * 37  # bytes of int8's scales: 2352 values
+    first_state = read_frame(step).blocks[0][6]
+    return {
+        "lane_state": set_byte(step, 6, 128),
+        "lane_position": set_byte(step, 7, 16),
+        "first_state": set_byte(step, 6, first_state ^ 1),
+        "words_missing": rebuild(step, lambda b: b.__delitem__(slice(8, 10)), word_count=-1),
+        "words_left": rebuild(step, lambda b: b.__setitem__(slice(8, 8), bytes(2)), word_count=1),
+        "sections_short": rebuild(step, lambda b: b.append(0)),
+        "sections_long": rebuild(step, lambda b: b.pop()),
+        "word_count_high": seal(put(step, INDEX + 12, "I", 2**32 - 1)),
+        "outlier_more": rebuild(own, lambda b: b.extend(bytes(4)), outlier_count=1),
+        "outlier_less": rebuild(own, lambda b: b.__delitem__(slice(-4, None)), outlier_count=-1),
+        "scale_high": seal(put(step, INDEX + 8, "h", 127)),
+        "scale_low": seal(put(step, INDEX + 8, "h", -150)),
+        "not_finite": seal(put(step, INDEX + 8, "h", 120)),
+        "exponent_scale_high": seal(put(exponent, INDEX + 8, "h", 255)),
+        "exponent_scale_negative": seal(put(exponent, INDEX + 8, "h", -1)),
+        "exponent_below_zero": seal(put(exponent, INDEX + 8, "h", 0)),
+        "own_table_sum": set_byte(own, 0, 7),
+        "own_table_token": set_byte(set_byte(own, 0, 5), 1, 1),
+        "own_table_bits": set_byte(set_byte(own, 22, 1), 21, 7),
+        "int8_scale_nan": set_byte(set_byte(int8, 0, 0xC1), 1, 0x7F),
+        "int8_scale_infinite": set_byte(set_byte(int8, 0, 0x80), 1, 0x7F),
+        "int8_scale_negative": set_byte(int8, 1, 0xBE),
+        "int8_scale_small": set_byte(int8, 1, 0x01),
+        "int8_integer": set_byte(int8, groups, 0x80),
+        "int8_raw_groups": seal(put(int8, INDEX + 16, "I", 1)),
+        "int8_short": rebuild(int8, lambda b: b.pop()),
+        "cast_short": rebuild(frames["cast_dtypebf16_resnet"], lambda b: b.pop()),
+    }
+
+
+def bad_frames(frames: dict[str, bytes]) -> dict[str, dict[str, bytes]]:
+    """Bad frames by error name and file name, made from the golden frames."""
+    small, metadata = frames["step_result"], frames["none_metadata"]
+    blocks = frames["step_blocks"]
+    return {
+        "Truncated": {
+            "empty": b"", "one_byte": small[:1], "header_short": small[:127],
+            "header_only": small[:128], "index_cut": small[:150], "last_byte": small[:-1],
+            "length": put(small, 72, "Q", 2**64 - 1),
+        },
+        "TrailingBytes": {
+            "one_byte": small + b"\0", "second_frame": small + small,
+            "length_zero": put(small, 72, "Q", 0),
+        },
+        "BadMagic": {
+            "zeros": bytes(128), "text": b"This is not a frame of gradients. " * 4,
+            "lower_case": b"gwrf" + small[4:],
+        },
+        "UnsupportedVersion": {
+            "one": put(small, 4, "H", 1), "highest": put(small, 4, "H", 65535),
+        },
+        "BadHeader": bad_headers(small) | bad_exponent_headers(frames["lossless_group_64"]),
+        "HeaderChecksum": {
+            "field": flip(small, 88), "checksum": flip(small, 124), "part_table": flip(small, PART),
+            "index": flip(small, INDEX), "metadata": flip(metadata, 128 + 8 * 2 + 32 + 4),
+        },
+        "BlockChecksum": {
+            "first_byte": flip(small, INDEX + 32), "last_byte": flip(small, -1),
+            "second_block": flip(blocks, -7), "stored": flip(metadata, -1),
+            "hash": seal(flip(small, INDEX + 24)),
+        },
+        "CorruptBlock": corrupt_blocks(frames),
+    }  # fmt: skip

@@ -1,0 +1,124 @@
+#include "bench_values.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+namespace gradwire::cli {
+
+double FloatFormat::value(std::uint64_t bits) const {
+  const int e = exponent(bits);
+  const double m = static_cast<double>(mantissa(bits));
+  double magnitude = 0;
+  if (e == max_exponent()) {
+    magnitude = mantissa(bits) == 0 ? INFINITY : NAN;
+  } else {
+    const double implicit = e == 0 ? 0 : std::ldexp(1.0, mantissa_bits);
+    magnitude = std::ldexp(m + implicit, std::max(e, 1) - bias() - mantissa_bits);
+  }
+  return negative(bits) ? -magnitude : magnitude;
+}
+
+FloatFormat float_format(DType dtype) {
+  switch (dtype) {
+    case DType::kFloat64:
+      return {11, 52};
+    case DType::kFloat16:
+      return {5, 10};
+    case DType::kBFloat16:
+      return {8, 7};
+    default:
+      return {8, 23};
+  }
+}
+
+std::uint64_t Values::bits(std::uint64_t i) const {
+  std::uint64_t bits = 0;
+  for (std::size_t b = size_; b-- > 0;) {
+    bits = bits << 8 | static_cast<std::uint64_t>(data_[i * size_ + b]);
+  }
+  return bits;
+}
+
+std::vector<Group> cut_groups(const BenchInput& input, const CodecSpec& codec) {
+  std::vector<Group> groups;
+  std::uint64_t begin = 0;
+  for (const std::uint64_t count : input.counts) {
+    const std::uint64_t end = begin + count;
+    while (begin < end) {
+      const std::uint64_t block = begin / codec.block_values;
+      const std::uint64_t piece_end = std::min(end, (block + 1) * codec.block_values);
+      for (; begin < piece_end; begin = std::min(begin + codec.group, piece_end)) {
+        groups.push_back({begin, std::min<std::uint64_t>(codec.group, piece_end - begin), block});
+      }
+    }
+  }
+  return groups;
+}
+
+GroupScale group_scale(const Values& values, const Group& group, double x) {
+  const FloatFormat& format = values.format();
+  GroupScale scale;
+  int largest = 0;  // A
+  std::uint64_t finite = 0;
+  for (std::uint64_t i = group.begin; i < group.begin + group.count; ++i) {
+    const std::uint64_t bits = values.bits(i);
+    if (!format.finite(bits)) continue;
+    largest = std::max(largest, std::max(format.exponent(bits), 1));
+    ++finite;
+  }
+  scale.any_finite = finite > 0;
+  if (finite == 0) return scale;
+  std::uint64_t sum = 0;  // S
+  for (std::uint64_t i = group.begin; i < group.begin + group.count; ++i) {
+    const std::uint64_t bits = values.bits(i);
+    if (!format.finite(bits)) continue;
+    const int exponent = format.exponent(bits);
+    const std::uint64_t hidden = exponent > 0 ? std::uint64_t{1} << format.mantissa_bits : 0;
+    // floor(g 2^10 / 2^B): B is 7, 10, 23 or 52, so the product fits 64 bits.
+    const std::uint64_t aligned = ((format.mantissa(bits) + hidden) << 10) >> format.mantissa_bits;
+    const int distance = largest - std::max(exponent, 1);
+    const std::uint64_t significand = distance < 64 ? aligned >> distance : 0;
+    sum += significand * significand;
+  }
+  const auto x2 = static_cast<std::uint64_t>(std::floor(std::ldexp(x * x, 28)));
+  const std::uint64_t y = ((sum << 8) / finite) * x2;
+  if (y == 0) return scale;
+  const int j = (static_cast<int>(std::bit_width(y)) - 1 - 36) >> 1;  // arithmetic: floor
+  scale.exponent = j + largest - format.bias() - 10;
+  return scale;
+}
+
+bool is_zero_group(const Values& values, const Group& group, bool signs) {
+  for (std::uint64_t i = group.begin; i < group.begin + group.count; ++i) {
+    const std::uint64_t bits = values.bits(i);
+    if (signs ? bits != 0 : !values.format().zero(bits)) return false;
+  }
+  return true;
+}
+
+int step_exponent(const Values& values, const Group& group, double step) {
+  const GroupScale scale = group_scale(values, group, step);
+  return std::clamp(scale.exponent.value_or(-149), -149, 127);
+}
+
+BlockScale block_scale(const Values& values, const Group& group, int bits) {
+  float largest = 0;
+  BlockScale scale;
+  for (std::uint64_t i = group.begin; i < group.begin + group.count; ++i) {
+    const auto value = static_cast<float>(values[i]);
+    if (!std::isfinite(value)) scale.raw = true;
+    largest = std::max(largest, std::fabs(value));
+  }
+  if (scale.raw) return scale;
+  // Up to the next bfloat16: any dropped bit carries.
+  const std::uint32_t rounded = (std::bit_cast<std::uint32_t>(largest) + 0xffffu) & 0xffff0000u;
+  const auto s = std::bit_cast<float>(rounded);
+  scale.raw = !std::isfinite(s) || (s > 0 && s < std::ldexp(1.0F, -110));
+  scale.bits = static_cast<std::uint16_t>(rounded >> 16);
+  if (!scale.raw) scale.step = s / static_cast<float>((1 << (bits - 1)) - 1);
+  return scale;
+}
+
+}  // namespace gradwire::cli

@@ -90,9 +90,9 @@ void dequantize_fast(const std::uint8_t* tokens, const std::uint16_t* lane_bits,
                      std::uint32_t count, std::int32_t k, std::uint32_t* values) noexcept {
   const float scale = power_of_two(14 + k);
   for (std::uint32_t i = 0; i < count; ++i) {
-    const std::uint32_t token = tokens[i];
-    const std::uint32_t pattern = token == 0 ? 0 : pattern_of(token, lane_bits[i]);
-    values[i] = std::bit_cast<std::uint32_t>(std::bit_cast<float>(pattern) * scale);
+    const std::uint32_t pattern = pattern_of(tokens[i], lane_bits[i]);
+    const std::uint32_t keep = tokens[i] == 0 ? 0 : ~0u;
+    values[i] = std::bit_cast<std::uint32_t>(std::bit_cast<float>(pattern & keep) * scale);
   }
 }
 

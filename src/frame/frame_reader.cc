@@ -175,6 +175,38 @@ Error bad_entry(std::uint32_t block, std::string_view field, std::uint64_t value
                         std::to_string(value) + ", must be " + std::string(expected));
 }
 
+std::uint32_t mantissa_bits(DType dtype) noexcept {
+  switch (dtype) {
+    case DType::kFloat32:
+      return 23;
+    case DType::kFloat64:
+      return 52;
+    case DType::kFloat16:
+      return 10;
+    case DType::kBFloat16:
+      return 7;
+    default:
+      return 0;
+  }
+}
+
+// What format.md 3.1 and 3.2 ask of a coded block's mantissa and plane.
+Status check_mantissa(const FrameHeader& header, std::uint32_t block, const BlockEntry& entry) {
+  constexpr std::uint32_t kMostLaneBits = 9;
+  const bool step_form = header.codec == CodecId::kNearLossless && header.mantissa == 0;
+  const std::uint32_t most = step_form ? 0 : mantissa_bits(header.dtype);
+  if (entry.mantissa > most) {
+    return bad_entry(block, "mantissa", entry.mantissa, "at most " + std::to_string(most));
+  }
+  const std::uint32_t plane_bits = 8u * entry.plane_bytes;
+  if (plane_bits > entry.mantissa || 1 + entry.mantissa - plane_bits > kMostLaneBits) {
+    return bad_entry(block, "plane_bytes", entry.plane_bytes,
+                     "such that 0 to 8 of " + std::to_string(entry.mantissa) +
+                         " mantissa bits are left");
+  }
+  return {};
+}
+
 // Everything of an entry but its length.
 Status check_entry(const FrameHeader& header, std::uint32_t block, const BlockEntry& entry) {
   const bool coded = entry.kind == BlockKind::kCoded;
@@ -211,6 +243,7 @@ Status check_entry(const FrameHeader& header, std::uint32_t block, const BlockEn
     return bad_entry(block, "outlier_count", entry.outlier_count, "0 in this kind of block");
   }
   if (entry.reserved != 0) return bad_entry(block, "reserved", entry.reserved, "0");
+  if (coded) return check_mantissa(header, block, entry);
   return {};
 }
 

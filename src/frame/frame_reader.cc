@@ -200,9 +200,9 @@ Status check_mantissa(const FrameHeader& header, std::uint32_t block, const Bloc
   }
   const std::uint32_t plane_bits = 8u * entry.plane_bytes;
   if (plane_bits > entry.mantissa || 1 + entry.mantissa - plane_bits > kMostLaneBits) {
-    return bad_entry(block, "plane_bytes", entry.plane_bytes,
-                     "such that 0 to 8 of " + std::to_string(entry.mantissa) +
-                         " mantissa bits are left");
+    return bad_entry(
+        block, "plane_bytes", entry.plane_bytes,
+        "such that 0 to 8 of " + std::to_string(entry.mantissa) + " mantissa bits are left");
   }
   return {};
 }

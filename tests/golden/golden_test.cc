@@ -70,8 +70,7 @@ TEST_P(GoldenFrameTest, IsWhatTheEncoderMakes) {
   options.context = golden.context;
   options.metadata = golden.metadata;
   Workspace workspace;
-  const Result<Bytes> frame =
-      encode_frame(*spec, parts_of(golden, values), options, workspace);
+  const Result<Bytes> frame = encode_frame(*spec, parts_of(golden, values), options, workspace);
   ASSERT_TRUE(frame.ok()) << frame.error().to_string();
   const Bytes expected = golden.bytes();
   ASSERT_EQ(frame->size(), expected.size());

@@ -16,8 +16,7 @@ void fix_checksums(std::span<std::byte> frame) {
   const std::uint64_t parts = load_le<std::uint32_t>(frame.data() + 52);
   const std::uint64_t blocks = load_le<std::uint32_t>(frame.data() + 56);
   const std::uint64_t index = kHeader + 8 * parts;
-  const std::uint64_t begin =
-      index + kEntry * blocks + load_le<std::uint32_t>(frame.data() + 60);
+  const std::uint64_t begin = index + kEntry * blocks + load_le<std::uint32_t>(frame.data() + 60);
   if (begin > frame.size()) return;
   std::uint64_t at = begin;
   for (std::uint64_t block = 0; block < blocks; ++block) {
@@ -28,8 +27,7 @@ void fix_checksums(std::span<std::byte> frame) {
     at += length;
   }
   const std::uint32_t head = internal::crc32c(frame.first(124));
-  store_le(frame.data() + 124,
-           internal::crc32c(frame.subspan(kHeader, begin - kHeader), head));
+  store_le(frame.data() + 124, internal::crc32c(frame.subspan(kHeader, begin - kHeader), head));
 }
 
 }  // namespace gradwire::test

@@ -27,8 +27,7 @@ void add_chunk(State& state, const std::byte* chunk) {
       for (int j = 0; j < 4; ++j) w[i] = w[i] << 8 | static_cast<std::uint32_t>(chunk[4 * i + j]);
       continue;
     }
-    const std::uint32_t s0 =
-        std::rotr(w[i - 15], 7) ^ std::rotr(w[i - 15], 18) ^ (w[i - 15] >> 3);
+    const std::uint32_t s0 = std::rotr(w[i - 15], 7) ^ std::rotr(w[i - 15], 18) ^ (w[i - 15] >> 3);
     const std::uint32_t s1 = std::rotr(w[i - 2], 17) ^ std::rotr(w[i - 2], 19) ^ (w[i - 2] >> 10);
     w[i] = w[i - 16] + s0 + w[i - 7] + s1;
   }

@@ -1,10 +1,10 @@
 #include "ddp_hook.h"
 
 #include <ATen/ATen.h>
-#include <torch/csrc/distributed/c10d/default_comm_hooks.hpp>
 
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace gradwire {
 namespace {
@@ -155,7 +155,9 @@ BucketReducer::Future BucketReducer::plain_all_reduce(c10d::GradBucket& bucket) 
     if (bucket.isLast()) ++step_, ++stats_.steps;
   }
   try {
-    return c10d::AllReduceCommHook(group_).runHook(bucket);
+    std::vector<at::Tensor> tensors{bucket.getBuffer()};
+    tensors[0].div_(group_->getSize());  // first, as DDP does: half types must not overflow
+    return group_->allreduce(tensors)->getFuture();
   } catch (...) {
     Future future = make_future();
     future->setError(std::current_exception());

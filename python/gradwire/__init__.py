@@ -4,7 +4,7 @@
     gradwire.all_reduce(tensor, op="avg", codec="near_lossless")
     blob = gradwire.encode(array, codec="lossless"); array = gradwire.decode(blob)
 
-What needs torch is loaded when it is first used, so that arrays and files can be encoded without.
+Everything is loaded when it is first used, so that arrays and files can be encoded without torch.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from gradwire.codecs import codecs, decode, encode, inspect, verify
 from gradwire.errors import (
     DeadlineExceeded,
     GradwireError,
@@ -24,15 +23,21 @@ from gradwire.errors import (
 )
 
 if TYPE_CHECKING:
+    from gradwire.codecs import codecs, decode, encode, inspect, verify
     from gradwire.collectives import all_reduce
     from gradwire.ddp import Handle, HookState, attach, hook
 
-_TORCH_NAMES = {
+_LAZY_NAMES = {
     "Handle": "gradwire.ddp",
     "HookState": "gradwire.ddp",
     "all_reduce": "gradwire.collectives",
     "attach": "gradwire.ddp",
+    "codecs": "gradwire.codecs",
+    "decode": "gradwire.codecs",
+    "encode": "gradwire.codecs",
     "hook": "gradwire.ddp",
+    "inspect": "gradwire.codecs",
+    "verify": "gradwire.codecs",
 }
 
 __all__ = [
@@ -57,9 +62,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _TORCH_NAMES:
+    if name not in _LAZY_NAMES:
         raise AttributeError(f"module 'gradwire' has no attribute {name!r}")
-    value = getattr(importlib.import_module(_TORCH_NAMES[name]), name)
+    value = getattr(importlib.import_module(_LAZY_NAMES[name]), name)
     globals()[name] = value
     return value
 

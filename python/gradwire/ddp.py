@@ -200,7 +200,8 @@ def hook(state: HookState, bucket: dist.GradBucket) -> torch.futures.Future[torc
 
 
 def _value(future: torch.futures.Future[torch.Tensor]) -> torch.Tensor:
-    return future.value()
+    value = future.value()
+    return value[0] if isinstance(value, list) else value  # c10d's own all-reduce gives a list
 
 
 def attach(

@@ -4,7 +4,7 @@
     gradwire.all_reduce(tensor, op="avg", codec="near_lossless")
     blob = gradwire.encode(array, codec="lossless"); array = gradwire.decode(blob)
 
-Everything is loaded when it is first used, so that arrays and files can be encoded without torch.
+What needs torch is loaded when it is first used, so that arrays and files can be encoded without.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from gradwire.codecs import codecs, decode, encode, inspect, verify
 from gradwire.errors import (
     DeadlineExceeded,
     GradwireError,
@@ -23,21 +24,15 @@ from gradwire.errors import (
 )
 
 if TYPE_CHECKING:
-    from gradwire.codecs import codecs, decode, encode, inspect, verify
     from gradwire.collectives import all_reduce
     from gradwire.ddp import Handle, HookState, attach, hook
 
-_LAZY_NAMES = {
+_TORCH_NAMES = {
     "Handle": "gradwire.ddp",
     "HookState": "gradwire.ddp",
     "all_reduce": "gradwire.collectives",
     "attach": "gradwire.ddp",
-    "codecs": "gradwire.codecs",
-    "decode": "gradwire.codecs",
-    "encode": "gradwire.codecs",
     "hook": "gradwire.ddp",
-    "inspect": "gradwire.codecs",
-    "verify": "gradwire.codecs",
 }
 
 __all__ = [
@@ -62,9 +57,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _LAZY_NAMES:
+    if name not in _TORCH_NAMES:
         raise AttributeError(f"module 'gradwire' has no attribute {name!r}")
-    value = getattr(importlib.import_module(_LAZY_NAMES[name]), name)
+    value = getattr(importlib.import_module(_TORCH_NAMES[name]), name)
     globals()[name] = value
     return value
 

@@ -11,6 +11,9 @@ function(gradwire_target target)
   set_target_properties(${target} PROPERTIES CXX_EXTENSIONS OFF)
   target_compile_features(${target} PRIVATE cxx_std_20)
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wshadow -ffp-contract=off)
+  # GCC 12 warns of overlapping copies inside std::string's operator+ (its bug 105651).
+  target_compile_options(${target} PRIVATE
+    $<$<AND:$<CXX_COMPILER_ID:GNU>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,13>>:-Wno-restrict>)
   if(GRADWIRE_WERROR)
     target_compile_options(${target} PRIVATE -Werror)
   endif()

@@ -137,8 +137,8 @@ std::uint32_t quantize_exponent_ref(const typename Format::Bits* values, std::ui
     const std::uint32_t sign = (values[i] & Format::kSign) != 0 ? 0x8000u : 0u;
     const std::uint32_t bits =
         sign | (mantissa_top<Format>(magnitude & Format::kMantissaMask) & mask);
-    lane_bits[i] = static_cast<std::uint16_t>(zero | in_range ? bits : 0u);
-    escapes += zero | in_range ? 0u : 1u;
+    lane_bits[i] = static_cast<std::uint16_t>((zero | in_range) ? bits : 0u);
+    escapes += (zero | in_range) ? 0u : 1u;
   }
   if (split.plane_bytes > 0) write_plane<Format>(values, tokens, count, escapes, split, plane);
   return escapes;

@@ -33,7 +33,9 @@ struct CodecSpec {
   std::uint64_t seed = 0;          // stochastic rounding
   std::uint32_t block_values = 262144;  // values per block; each block decodes alone
 
-  // Errors: kUnknownCodec, kUnknownParameter (the message lists the valid ones), kOutOfRange.
+  // Errors: kUnknownCodec, kUnknownParameter (the message lists the valid ones), kOutOfRange
+  // (field, value, range), kInvalidArgument (a parameter twice, without a value, or excluded by
+  // another).
   static Result<CodecSpec> parse(std::string_view text);
   // Canonical text: parse(to_string()) is the same spec.
   std::string to_string() const;
@@ -94,8 +96,10 @@ std::uint64_t max_encoded_size(const CodecSpec& spec, DType dtype, std::uint64_t
                                std::uint64_t part_count, std::uint64_t metadata_bytes = 0);
 
 // Encodes `parts` (all of one dtype) as one frame into `out`; returns the frame's length.
-// Errors: kUnsupportedDType, kInvalidArgument (parts of different dtype), kBufferTooSmall (out is
-// smaller than max_encoded_size), kOutOfMemory.
+// Without parts the frame's dtype is float32.
+// Errors: kUnknownCodec and kOutOfRange (a spec that parse() would not give), kUnsupportedDType,
+// kInvalidArgument (parts of different dtype, a null pointer, a context out of range),
+// kBufferTooSmall (out is smaller than max_encoded_size), kOutOfMemory.
 Result<std::size_t> encode(const CodecSpec& spec, std::span<const Part> parts,
                            const EncodeOptions& options, std::span<std::byte> out,
                            Workspace& workspace, EncodeStats* stats = nullptr);

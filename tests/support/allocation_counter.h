@@ -1,0 +1,23 @@
+// Counts what the calling thread allocates with operator new.
+#ifndef GRADWIRE_TESTS_SUPPORT_ALLOCATION_COUNTER_H_
+#define GRADWIRE_TESTS_SUPPORT_ALLOCATION_COUNTER_H_
+
+#include <cstddef>
+#include <cstdint>
+
+namespace gradwire::test {
+
+struct Allocations {
+  std::uint64_t calls = 0;
+  std::size_t largest = 0;  // bytes
+};
+
+// Since the last reset_allocations() of this thread.
+Allocations allocations() noexcept;
+void reset_allocations() noexcept;
+// Requests of more bytes than this throw std::bad_alloc on this thread; 0: no limit.
+void limit_allocations(std::size_t most_bytes) noexcept;
+
+}  // namespace gradwire::test
+
+#endif  // GRADWIRE_TESTS_SUPPORT_ALLOCATION_COUNTER_H_

@@ -63,8 +63,9 @@ void with_dtype(DType dtype, Function&& function) {
 // All bits below the sign.
 template <typename Type>
 constexpr typename Type::Bits magnitude(typename Type::Bits bits) noexcept {
-  return static_cast<typename Type::Bits>(
-      bits & static_cast<typename Type::Bits>(~typename Type::Bits{0} >> 1));
+  // The cast before the shift: ~ of a 16-bit type is a negative int.
+  using Bits = typename Type::Bits;
+  return static_cast<Bits>(bits & (static_cast<Bits>(~Bits{0}) >> 1));
 }
 
 template <typename T>

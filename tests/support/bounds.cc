@@ -1,0 +1,149 @@
+#include "support/bounds.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace gradwire::test {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// Values [begin, end) of a parameter: one group.
+struct Group {
+  const Tensor& given;
+  std::size_t begin = 0;
+  std::size_t end = 0;
+};
+
+bool has_nonfinite(const Group& group) {
+  for (std::size_t i = group.begin; i < group.end; ++i) {
+    if (!std::isfinite(group.given.value(i))) return true;
+  }
+  return false;
+}
+
+// near_lossless: half of 2^floor(log2(X RMS)), RMS of the finite values. The encoder's RMS is cut,
+// never above this one; 1e-12 covers the rounding of the sum here.
+double half_step(const Group& group, double x) {
+  double squares = 0;
+  double finite = 0;
+  for (std::size_t i = group.begin; i < group.end; ++i) {
+    const double value = group.given.value(i);
+    if (!std::isfinite(value)) continue;
+    squares += value * value;
+    finite += 1;
+  }
+  if (squares == 0) return 0x1p-150;  // nothing but zeros: they are exact
+  const int exponent = std::ilogb(x * std::sqrt(squares / finite) * (1 + 1e-12));
+  return std::ldexp(0.5, std::max(exponent, -149));
+}
+
+// block: the scale is the largest magnitude, rounded up to bfloat16; 0 for groups that are kept.
+double block_step(const Group& group, const CodecSpec& spec) {
+  if (has_nonfinite(group)) return 0;
+  double largest = 0;
+  for (std::size_t i = group.begin; i < group.end; ++i) {
+    largest = std::max(largest, std::abs(group.given.value(i)));
+  }
+  if (largest == 0) return 0;
+  const double unit = std::ldexp(1.0, std::max(std::ilogb(largest), -126) - 7);
+  const double scale = std::ceil(largest / unit) * unit;
+  if (scale < 0x1p-110 || scale >= 0x1p128) return 0;
+  return scale / ((1 << (spec.bits - 1)) - 1);
+}
+
+// cast: half a unit in the last place; what rounds beyond the type's range becomes Inf.
+double cast_bound(double value, DType dtype) {
+  const FloatLayout layout = float_layout(dtype);
+  const int bias = (1 << (layout.exponent - 1)) - 1;
+  const int mantissa = static_cast<int>(layout.mantissa);
+  const double most = std::ldexp(2 - std::ldexp(0.5, -mantissa), bias);
+  if (std::abs(value) >= most) return kInfinity;
+  const int exponent = value == 0 ? 1 - bias : std::max(std::ilogb(value), 1 - bias);
+  return std::ldexp(0.5, exponent - mantissa);
+}
+
+double bound_of(const CodecSpec& spec, double value, double group_step) {
+  switch (spec.id) {
+    case CodecId::kNearLossless:
+      if (spec.mantissa == 0) return group_step;
+      return std::ldexp(std::abs(value), -(spec.mantissa + 1));
+    case CodecId::kBlock:
+      return group_step * (spec.rounding == Rounding::kNearest ? 0.5 : 1.0) * (1 + 0x1p-10);
+    case CodecId::kCast:
+      return cast_bound(value, spec.cast_dtype);
+    default:
+      return 0;
+  }
+}
+
+std::string violation(const char* what, std::size_t index, double given, double decoded,
+                      double bound) {
+  char text[200];
+  std::snprintf(text, sizeof(text), "value %zu: %s: given %.17g (%a), decoded %.17g, bound %g",
+                index, what, given, given, decoded, bound);
+  return text;
+}
+
+std::string group_violation(const CodecSpec& spec, const Group& group, const Tensor& decoded) {
+  double step = 0;
+  if (spec.id == CodecId::kBlock) step = block_step(group, spec);
+  if (spec.id == CodecId::kNearLossless && spec.mantissa == 0) step = half_step(group, spec.step);
+  for (std::size_t i = group.begin; i < group.end; ++i) {
+    const double x = group.given.value(i);
+    const double y = decoded.value(i);
+    if (std::isnan(x)) {
+      if (!std::isnan(y)) return violation("was NaN", i, x, y, 0);
+      continue;
+    }
+    if (std::isinf(x)) {
+      if (y != x) return violation("was Inf", i, x, y, 0);
+      continue;
+    }
+    const double bound = bound_of(spec, x, step);
+    if (bound == kInfinity) {
+      if (!std::isinf(y) || std::signbit(x) != std::signbit(y)) {
+        return violation("must overflow", i, x, y, bound);
+      }
+    } else if (!(std::abs(x - y) <= bound)) {
+      return violation("beyond the bound", i, x, y, bound);
+    }
+  }
+  return {};
+}
+
+bool is_exact(CodecId codec) { return codec == CodecId::kNone || codec == CodecId::kLossless; }
+
+std::string bits_violation(const Tensor& given, const Tensor& decoded) {
+  for (std::size_t i = 0; i < given.count; ++i) {
+    if (given.bits(i) != decoded.bits(i)) {
+      return "value " + std::to_string(i) + ": bits " + std::to_string(given.bits(i)) + " became " +
+             std::to_string(decoded.bits(i));
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string bound_violation(const CodecSpec& spec, const Tensor& given, const Tensor& decoded,
+                            std::uint64_t offset) {
+  if (given.count != decoded.count) return "the counts differ";
+  if (is_exact(spec.id)) return bits_violation(given, decoded);
+  std::uint64_t piece = 0;
+  while (piece < given.count) {
+    const std::uint64_t to_border = spec.block_values - (offset + piece) % spec.block_values;
+    const std::uint64_t piece_end = std::min(given.count, piece + to_border);
+    const std::uint64_t size = spec.group != 0 ? spec.group : piece_end - piece;
+    for (std::uint64_t begin = piece; begin < piece_end; begin += size) {
+      const Group group{given, begin, std::min(begin + size, piece_end)};
+      std::string text = group_violation(spec, group, decoded);
+      if (!text.empty()) return text;
+    }
+    piece = piece_end;
+  }
+  return {};
+}
+
+}  // namespace gradwire::test

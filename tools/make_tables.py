@@ -144,7 +144,9 @@ def coder_bits(probability: np.ndarray, frequencies: np.ndarray) -> float:
     return float(state @ (probability[used] @ taken[used]))
 
 
-def with_escapes(probability: np.ndarray, raw: np.ndarray, used: list[int]) -> tuple[np.ndarray, float]:
+def with_escapes(
+    probability: np.ndarray, raw: np.ndarray, used: list[int]
+) -> tuple[np.ndarray, float]:
     """Probabilities when only `used` tokens exist, and the raw bits that this costs more."""
     p = np.zeros(TOKENS)
     p[used] = probability[used]
@@ -155,7 +157,7 @@ def with_escapes(probability: np.ndarray, raw: np.ndarray, used: list[int]) -> t
 
 
 def start(p: np.ndarray, least: np.ndarray) -> np.ndarray:
-    """Frequencies that minimise the ideal code length: one more each time to where it helps most."""
+    """Frequencies of least ideal code length: one more each time to where it helps most."""
     f = least.copy()
     while f.sum() < STATES:
         gain = np.where(least > 0, p * (np.log2(f + 1.0) - np.log2(np.maximum(f, 1))), -1)
@@ -186,15 +188,18 @@ def improve(p: np.ndarray, least: np.ndarray, f: np.ndarray) -> tuple[np.ndarray
         f = better
 
 
-def ideal_bits(probability: np.ndarray, raw: np.ndarray, used: list[int], least: np.ndarray) -> float:
+def ideal_bits(
+    probability: np.ndarray, raw: np.ndarray, used: list[int], least: np.ndarray
+) -> float:
     p, extra = with_escapes(probability, raw, used)
     least = np.where(np.isin(np.arange(TOKENS), used), least, 0)
     f = start(p, least)
     return extra - float((p[least > 0] * np.log2(f[least > 0] / STATES)).sum())
 
 
-def choose(probability: np.ndarray, raw: np.ndarray, run: list[int], least: np.ndarray,
-           always: list[int]) -> tuple[np.ndarray, float]:
+def choose(
+    probability: np.ndarray, raw: np.ndarray, run: list[int], least: np.ndarray, always: list[int]
+) -> tuple[np.ndarray, float]:
     """The best table whose tokens are `always` and one run out of `run`."""
     best = None
     for first in range(len(run)):
@@ -271,7 +276,7 @@ def make(files: list[str]) -> dict[int, list[int]]:
         f, cost = choose(probability, raw_bits(number), run, least, always)
         used = probability > 0
         entropy = -float((probability[used] * np.log2(probability[used])).sum())
-        print(f"table {number}: {cost:.4f} bits, entropy {entropy:.4f}", file=sys.stderr, flush=True)
+        print(f"table {number}: {cost:.4f} bits, entropy {entropy:.4f}", file=sys.stderr)
         tables[number] = [int(v) for v in f]
     return tables
 
@@ -289,9 +294,10 @@ def header_text(tables: dict[int, list[int]]) -> str:
     rows = []
     for number, f in sorted(tables.items()):
         halves = [", ".join(map(str, part)) for part in (f[:16], f[16:])]
-        rows.append(f"    {{{number}, {{{halves[0]},\n      {' ' * len(str(number))}{halves[1]}}}}},")
+        indent = " " * (6 + len(str(number)))
+        rows.append(f"    {{{number}, {{{halves[0]},\n{indent}{halves[1]}}}}},")
     body = "\n".join(rows)
-    return f"""// Built-in tables of coded blocks. Written by tools/make_tables.py; docs/format.md 5.3 lists them.
+    return f"""// Built-in tables of coded blocks, written by tools/make_tables.py and listed in docs/format.md.
 #ifndef GRADWIRE_ENTROPY_TABLES_H_
 #define GRADWIRE_ENTROPY_TABLES_H_
 

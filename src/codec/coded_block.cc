@@ -14,7 +14,8 @@ constexpr std::int32_t kStepLevels = 23;
 // its exponent.
 std::int32_t step_level(double x) noexcept {
   const double x4 = (x * x) * (x * x);
-  const std::int32_t log2_x4 = static_cast<std::int32_t>(std::bit_cast<std::uint64_t>(x4) >> 52) - 1023;
+  const std::int32_t log2_x4 =
+      static_cast<std::int32_t>(std::bit_cast<std::uint64_t>(x4) >> 52) - 1023;
   return std::clamp((log2_x4 + 33) >> 1, 0, kStepLevels - 1);
 }
 

@@ -29,9 +29,8 @@ Error corrupt(const char* section, const std::string& what) {
 }
 
 // No product overflows: values and groups are counts of memory that exists, below 2^48.
-Status cut_sections(const BlockEntry& entry, std::span<const std::byte> bytes,
-                    std::uint64_t values, std::uint64_t groups, std::size_t value_size,
-                    Sections* sections) {
+Status cut_sections(const BlockEntry& entry, std::span<const std::byte> bytes, std::uint64_t values,
+                    std::uint64_t groups, std::size_t value_size, Sections* sections) {
   ByteReader reader(bytes);
   const bool own_table = (entry.flags & kBlockFlagOwnTable) != 0;
   const bool complete =
@@ -103,8 +102,8 @@ class BlockDecoder {
         scratch_(*scratch) {}
 
   Status decode(std::span<const PieceOut> pieces) {
-    const char* problem = start_decoder(sections_.lane_states, entry_.lanes, sections_.words,
-                                        &scratch_.decoder);
+    const char* problem =
+        start_decoder(sections_.lane_states, entry_.lanes, sections_.words, &scratch_.decoder);
     if (problem != nullptr) return corrupt("lane states", problem);
     std::uint64_t group = 0;
     for (const PieceOut& piece : pieces) {

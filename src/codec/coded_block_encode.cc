@@ -146,7 +146,7 @@ class BlockEncoder {
     const GroupScale scale = group_scale_ref<Format>(values, count, factor_);
     const bool keeps_sign = spec_.id == CodecId::kLossless;
     if (scale.zero && !(keeps_sign && scale.negative_zero)) {
-      std::memset(plane, 0, count * split_.plane_bytes);
+      if (split_.plane_bytes > 0) std::memset(plane, 0, count * split_.plane_bytes);
       return kZeroGroup;
     }
     const std::int32_t number = step_form_ ? step_scale(scale) : exponent_scale(scale);
@@ -155,9 +155,9 @@ class BlockEncoder {
         if (scratch_.tokens[i] == kTokenEscape) scratch_.outliers.push_back(values[i]);
       }
     }
-    words_end_ = encode_group_ref(scratch_.encode_table, lanes_, scratch_.tokens.data(),
-                                  scratch_.lane_bits.data(), count, &scratch_.encode_lanes,
-                                  words_end_);
+    words_end_ =
+        encode_group_ref(scratch_.encode_table, lanes_, scratch_.tokens.data(),
+                         scratch_.lane_bits.data(), count, &scratch_.encode_lanes, words_end_);
     return scale.finite || scale.zero ? static_cast<std::int16_t>(number) : kUndefinedScale;
   }
 

@@ -1,4 +1,4 @@
-// Built-in tables of coded blocks. Written by tools/make_tables.py; docs/format.md 5.3 lists them.
+// Built-in tables of coded blocks, written by tools/make_tables.py and listed in docs/format.md.
 #ifndef GRADWIRE_ENTROPY_TABLES_H_
 #define GRADWIRE_ENTROPY_TABLES_H_
 

@@ -116,8 +116,8 @@ const char* start_decoder(std::span<const std::byte> lane_states, std::uint32_t 
     if (lane.position > 15) return "a lane position is above 15";
     std::uint64_t window = 0;
     for (std::uint32_t word = 0; word < 3; ++word) {
-      window = (window << 16) |
-               load_le<std::uint16_t>(bytes + kWordBytes * (word * lanes + number));
+      window =
+          (window << 16) | load_le<std::uint16_t>(bytes + kWordBytes * (word * lanes + number));
     }
     lane.window = window << (16 + lane.position);
   }

@@ -14,8 +14,8 @@ inline std::uint16_t* encode_value(const TansEncodeTable& table, std::uint8_t to
   // The state above the value's 16 lane bits; the shift drops lane bits that are zero, leaves the
   // value's bits (code, then lane bits) at the top of the lower 16, and X >> nb above them.
   const std::uint32_t shifted = ((lane->state << 16) | lane_bits) >> code_bits;
-  lane->state = table.states[static_cast<std::size_t>(
-      static_cast<std::int32_t>(entry.start) + static_cast<std::int32_t>(shifted >> 16))];
+  lane->state = table.states[static_cast<std::size_t>(static_cast<std::int32_t>(entry.start) +
+                                                      static_cast<std::int32_t>(shifted >> 16))];
 
   const std::uint32_t position = lane->position - code_bits - entry.lane_bits;
   const std::uint32_t refill = position >> 31;  // 1: the decoder takes a word after this value
@@ -72,8 +72,8 @@ std::uint16_t* encode_group(const TansEncodeTable& table, const std::uint8_t* to
                             TansEncodeLanes* state, std::uint16_t* words) noexcept {
   std::uint32_t row = count / kLanes * kLanes;
   if (row < count) {
-    words = encode_short_row(table, kLanes, tokens + row, lane_bits + row, count - row, state,
-                             words);
+    words =
+        encode_short_row(table, kLanes, tokens + row, lane_bits + row, count - row, state, words);
   }
   while (row > 0) {
     row -= kLanes;
@@ -86,8 +86,7 @@ std::uint16_t* encode_group(const TansEncodeTable& table, const std::uint8_t* to
 
 std::uint16_t* encode_group_ref(const TansEncodeTable& table, std::uint32_t lanes,
                                 const std::uint8_t* tokens, const std::uint16_t* lane_bits,
-                                std::uint32_t count, TansEncodeLanes* state,
-                                std::uint16_t* words) {
+                                std::uint32_t count, TansEncodeLanes* state, std::uint16_t* words) {
   switch (lanes) {
     case 64:
       return encode_group<64>(table, tokens, lane_bits, count, state, words);

@@ -154,8 +154,8 @@ void round_mantissa_ref(std::uint32_t* values, std::uint32_t count,
     const std::uint32_t magnitude = values[i] & Float32Format::kMagnitude;
     // A carry runs into the exponent, as it should; from NaN it may reach bit 31, no further.
     const std::uint32_t rounded = (magnitude + below_half + ((magnitude >> drop) & 1)) & keep;
-    const bool refused = (rounded >= Float32Format::kInfinity) |
-                         (magnitude < Float32Format::kHidden);
+    const bool refused =
+        (rounded >= Float32Format::kInfinity) | (magnitude < Float32Format::kHidden);
     const std::uint32_t result = (values[i] & Float32Format::kSign) | rounded;
     values[i] = magnitude == 0 ? 0 : (refused ? kNan : result);
   }

@@ -27,7 +27,8 @@ SquareSum square_sum(const typename Format::Bits* values, std::uint32_t count) n
   for (std::uint32_t i = 0; i < count; ++i) {
     const Wide magnitude = values[i] & Format::kMagnitude;
     if (magnitude >= Format::kInfinity) continue;
-    result.top = std::max(result.top, static_cast<std::int32_t>(magnitude >> Format::kMantissaBits));
+    result.top =
+        std::max(result.top, static_cast<std::int32_t>(magnitude >> Format::kMantissaBits));
     ++result.finite;
   }
   constexpr std::uint32_t kDown = Format::kMantissaBits > 10 ? Format::kMantissaBits - 10 : 0;
@@ -36,7 +37,8 @@ SquareSum square_sum(const typename Format::Bits* values, std::uint32_t count) n
     const Wide magnitude = values[i] & Format::kMagnitude;
     if (magnitude >= Format::kInfinity) continue;
     const auto field = static_cast<std::int32_t>(magnitude >> Format::kMantissaBits);
-    const Wide significand = (magnitude & Format::kMantissaMask) + (field > 0 ? Format::kHidden : 0);
+    const Wide significand =
+        (magnitude & Format::kMantissaMask) + (field > 0 ? Format::kHidden : 0);
     const std::int32_t shift = std::min(result.top - std::max(field, 1), 12);  // s has 11 bits
     const std::uint64_t s = ((significand << kUp) >> kDown) >> shift;
     result.sum += s * s;
@@ -71,9 +73,7 @@ std::uint64_t fast_square_sum(const std::uint32_t* values, std::uint32_t count,
 
 }  // namespace
 
-std::uint64_t scale_factor(double x) noexcept {
-  return static_cast<std::uint64_t>(x * x * 0x1p28);
-}
+std::uint64_t scale_factor(double x) noexcept { return static_cast<std::uint64_t>(x * x * 0x1p28); }
 
 template <typename Format>
 GroupScale group_scale_ref(const typename Format::Bits* values, std::uint32_t count,

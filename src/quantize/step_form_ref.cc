@@ -37,8 +37,8 @@ std::uint32_t quantize_fast(const std::uint32_t* values, std::uint32_t count, st
   for (std::uint32_t i = 0; i < count; ++i) {
     const float scaled = std::bit_cast<float>(values[i]) * scale;
     const std::uint32_t pattern = std::bit_cast<std::uint32_t>((scaled + kMagic) - kMagic);
-    const bool escape = static_cast<std::int32_t>(pattern & kMagnitude) >
-                        static_cast<std::int32_t>(limit);
+    const bool escape =
+        static_cast<std::int32_t>(pattern & kMagnitude) > static_cast<std::int32_t>(limit);
     const std::uint32_t kept = escape ? 0 : pattern;
     tokens[i] = static_cast<std::uint8_t>(token_of(kept) | (escape ? kStepEscape : 0));
     lane_bits[i] = lane_bits_of(kept);

@@ -98,6 +98,13 @@ inline std::vector<CodecCase> codec_cases() {
   return cases;
 }
 
+// Those with floating values.
+inline std::vector<CodecCase> floating_cases() {
+  std::vector<CodecCase> cases = codec_cases();
+  std::erase_if(cases, [](const CodecCase& one) { return !is_compressible(one.dtype); });
+  return cases;
+}
+
 // For INSTANTIATE_TEST_SUITE_P: letters and digits only.
 inline std::string case_name(const CodecCase& codec_case) {
   std::string name = codec_case.spec + "_" + std::string(dtype_name(codec_case.dtype));

@@ -1,0 +1,200 @@
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+
+#include "codec/registry.h"
+#include "gradwire/codec.h"
+
+namespace gradwire {
+namespace {
+
+Error parse_error(std::string_view text) {
+  const Result<CodecSpec> spec = CodecSpec::parse(text);
+  EXPECT_FALSE(spec.ok()) << text;
+  return spec.ok() ? Error{} : spec.error();
+}
+
+std::string canonical(std::string_view text) {
+  const Result<CodecSpec> spec = CodecSpec::parse(text);
+  return spec.ok() ? spec->to_string() : spec.error().to_string();
+}
+
+TEST(Spec, Defaults) {
+  const CodecSpec near = *CodecSpec::parse("near_lossless");
+  EXPECT_EQ(near.id, CodecId::kNearLossless);
+  EXPECT_EQ(near.step, 0.00575);
+  EXPECT_EQ(near.mantissa, 0);
+  EXPECT_EQ(near.group, 256u);
+  EXPECT_EQ(near.block_values, 262144u);
+  EXPECT_EQ(CodecSpec::parse("lossless")->group, 256u);
+  EXPECT_EQ(CodecSpec::parse("cast")->cast_dtype, DType::kBFloat16);
+  EXPECT_EQ(*CodecSpec::parse("none"), CodecSpec{});
+  const CodecSpec block = *CodecSpec::parse("block");
+  EXPECT_EQ(block.bits, 8);
+  EXPECT_EQ(block.group, 64u);
+  EXPECT_EQ(block.rounding, Rounding::kStochastic);
+}
+
+TEST(Spec, AliasesNameBlockCodecs) {
+  EXPECT_EQ(*CodecSpec::parse("int8"),
+            *CodecSpec::parse("block:bits=8,group=64,rounding=stochastic"));
+  EXPECT_EQ(*CodecSpec::parse("int4"),
+            *CodecSpec::parse("block:bits=4,group=128,rounding=stochastic"));
+  EXPECT_EQ(*CodecSpec::parse("int4:group=64"), *CodecSpec::parse("block:bits=4"));
+}
+
+TEST(Spec, CanonicalText) {
+  EXPECT_EQ(canonical("none"), "none");
+  EXPECT_EQ(canonical("none:block=4096"), "none:block=4096");
+  EXPECT_EQ(canonical("cast"), "cast:dtype=bf16");
+  EXPECT_EQ(canonical("cast:dtype=float16"), "cast:dtype=fp16");
+  EXPECT_EQ(canonical("cast:dtype=bfloat16"), "cast:dtype=bf16");
+  EXPECT_EQ(canonical("int8"), "block:bits=8");
+  EXPECT_EQ(canonical("int4"), "block:bits=4,group=128");
+  EXPECT_EQ(canonical("block:block=8192,seed=18446744073709551615,rounding=nearest,bits=6,group=8"),
+            "block:bits=6,group=8,rounding=nearest,seed=18446744073709551615,block=8192");
+  EXPECT_EQ(canonical("near_lossless:step=0.00575,group=256"), "near_lossless");
+  EXPECT_EQ(canonical("near_lossless:step=1"), "near_lossless:step=1");
+  EXPECT_EQ(canonical("near_lossless:mantissa=6"), "near_lossless:mantissa=6");
+  EXPECT_EQ(canonical("lossless:group=64"), "lossless:group=64");
+}
+
+TEST(Spec, TextRoundTrips) {
+  for (const char* text :
+       {"none", "cast:dtype=fp16,block=1048576", "block:bits=4,group=4096,seed=1", "lossless",
+        "near_lossless:step=0.00390625", "near_lossless:step=8,group=64",
+        "near_lossless:step=0.1,group=4096,block=4096", "near_lossless:step=0.30000000000000004",
+        "near_lossless:mantissa=2", "near_lossless:mantissa=16"}) {
+    const Result<CodecSpec> spec = CodecSpec::parse(text);
+    ASSERT_TRUE(spec.ok()) << text << ": " << spec.error().to_string();
+    const Result<CodecSpec> again = CodecSpec::parse(spec->to_string());
+    ASSERT_TRUE(again.ok()) << spec->to_string();
+    EXPECT_EQ(*again, *spec) << text;
+    EXPECT_EQ(again->to_string(), spec->to_string());
+  }
+}
+
+TEST(Spec, UnknownCodecListsAll) {
+  for (const char* text : {"", "gzip", "None", "none ", " none", ":block=4096", "near-lossless"}) {
+    const Error error = parse_error(text);
+    EXPECT_EQ(error.code, ErrorCode::kUnknownCodec) << text;
+    EXPECT_EQ(error.field, "codec");
+    for (const char* name :
+         {"none", "cast", "block", "lossless", "near_lossless", "int8", "int4"}) {
+      EXPECT_NE(error.message.find(name), std::string::npos) << error.message;
+    }
+  }
+}
+
+TEST(Spec, UnknownParameterListsThoseOfTheCodec) {
+  const Error error = parse_error("near_lossless:stp=1");
+  EXPECT_EQ(error.code, ErrorCode::kUnknownParameter);
+  EXPECT_EQ(error.field, "stp");
+  EXPECT_NE(error.message.find("it takes step, mantissa, group, block"), std::string::npos);
+  for (const char* text : {"none:group=64", "cast:bits=8", "lossless:step=1", "int8:dtype=bf16",
+                           "none:", "none:,", "none:block=4096,", "lossless:=4", "int8: bits=8"}) {
+    EXPECT_EQ(parse_error(text).code, ErrorCode::kUnknownParameter) << text;
+  }
+}
+
+TEST(Spec, OutOfRangeNamesFieldValueAndRange) {
+  const Error error = parse_error("block:group=12");
+  EXPECT_EQ(error.code, ErrorCode::kOutOfRange);
+  EXPECT_EQ(error.field, "group");
+  EXPECT_EQ(error.mine, "12");
+  EXPECT_EQ(error.message, "group is 12, must be from 8 to 4096, a multiple of 8");
+  struct Bad {
+    const char* text;
+    const char* field;
+  };
+  for (const Bad& bad : {Bad{"block:bits=7", "bits"},
+                         {"block:bits=264", "bits"},
+                         {"block:bits=", "bits"},
+                         {"block:bits=+8", "bits"},
+                         {"block:bits=8 ", "bits"},
+                         {"block:bits=-8", "bits"},
+                         {"block:group=0", "group"},
+                         {"block:group=4104", "group"},
+                         {"block:group=4294967304", "group"},
+                         {"block:rounding=up", "rounding"},
+                         {"block:seed=18446744073709551616", "seed"},
+                         {"block:seed=-1", "seed"},
+                         {"lossless:group=72", "group"},
+                         {"lossless:group=32", "group"},
+                         {"lossless:group=8192", "group"},
+                         {"none:block=0", "block"},
+                         {"none:block=4095", "block"},
+                         {"none:block=2097152", "block"},
+                         {"cast:dtype=float32", "dtype"},
+                         {"cast:dtype=", "dtype"},
+                         {"near_lossless:step=0", "step"},
+                         {"near_lossless:step=0.0039", "step"},
+                         {"near_lossless:step=8.001", "step"},
+                         {"near_lossless:step=-1", "step"},
+                         {"near_lossless:step=nan", "step"},
+                         {"near_lossless:step=inf", "step"},
+                         {"near_lossless:step=1e999", "step"},
+                         {"near_lossless:step=1x", "step"},
+                         {"near_lossless:mantissa=0", "mantissa"},
+                         {"near_lossless:mantissa=1", "mantissa"},
+                         {"near_lossless:mantissa=17", "mantissa"},
+                         {"near_lossless:mantissa=262", "mantissa"}}) {
+    const Error found = parse_error(bad.text);
+    EXPECT_EQ(found.code, ErrorCode::kOutOfRange) << bad.text;
+    EXPECT_EQ(found.field, bad.field) << bad.text;
+    EXPECT_NE(found.message.find(bad.field), std::string::npos) << found.message;
+  }
+}
+
+TEST(Spec, TwiceWithoutValueOrExcludedIsInvalid) {
+  for (const char* text : {"none:block=4096,block=4096", "block:bits", "near_lossless:step",
+                           "near_lossless:step=1,mantissa=6", "near_lossless:mantissa=6,step=1"}) {
+    EXPECT_EQ(parse_error(text).code, ErrorCode::kInvalidArgument) << text;
+  }
+}
+
+TEST(Spec, CheckFindsWhatNoTextCanSay) {
+  const auto error_of = [](const char* text, const std::function<void(CodecSpec&)>& change) {
+    CodecSpec spec = *CodecSpec::parse(text);
+    EXPECT_TRUE(internal::check_spec(spec).ok()) << text;
+    change(spec);
+    const Status status = internal::check_spec(spec);
+    EXPECT_FALSE(status.ok()) << text;
+    return status.ok() ? Error{} : status.error();
+  };
+  EXPECT_EQ(error_of("none", [](CodecSpec& s) { s.id = CodecId{9}; }).code,
+            ErrorCode::kUnknownCodec);
+  EXPECT_EQ(error_of("none", [](CodecSpec& s) { s.group = 64; }).field, "group");
+  EXPECT_EQ(error_of("none", [](CodecSpec& s) { s.bits = 8; }).field, "bits");
+  EXPECT_EQ(error_of("none", [](CodecSpec& s) { s.seed = 1; }).field, "seed");
+  EXPECT_EQ(error_of("none", [](CodecSpec& s) { s.step = -0.0; }).field, "step");
+  EXPECT_EQ(error_of("lossless", [](CodecSpec& s) { s.mantissa = 6; }).field, "mantissa");
+  EXPECT_EQ(error_of("lossless", [](CodecSpec& s) { s.cast_dtype = DType::kFloat16; }).field,
+            "dtype");
+  EXPECT_EQ(error_of("lossless", [](CodecSpec& s) { s.rounding = Rounding::kStochastic; }).field,
+            "rounding");
+  EXPECT_EQ(error_of("int8", [](CodecSpec& s) { s.rounding = Rounding{2}; }).field, "rounding");
+  EXPECT_EQ(error_of("cast", [](CodecSpec& s) { s.cast_dtype = DType{0}; }).field, "dtype");
+  EXPECT_EQ(error_of("near_lossless", [](CodecSpec& s) { s.mantissa = 6; }).field, "step");
+  EXPECT_EQ(error_of("near_lossless", [](CodecSpec& s) { s.step = 0; }).field, "step");
+}
+
+TEST(Spec, TextOfASpecWithoutCodec) {
+  CodecSpec spec;
+  spec.id = CodecId{9};
+  EXPECT_EQ(spec.to_string(), "unknown");
+}
+
+TEST(Spec, CheckDtypeNamesWhatTheCodecTakes) {
+  EXPECT_TRUE(check_dtype(CodecSpec{}, DType::kInt64).ok());
+  const Status status = check_dtype(*CodecSpec::parse("cast"), DType::kFloat16);
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().code, ErrorCode::kUnsupportedDType);
+  EXPECT_EQ(status.error().mine, "float16");
+  EXPECT_EQ(status.error().message, "codec cast does not take float16; it takes float32, float64");
+  EXPECT_FALSE(check_dtype(CodecSpec{}, DType{0}).ok());
+}
+
+}  // namespace
+}  // namespace gradwire

@@ -109,7 +109,9 @@ Status encode_file(const EncodeArguments& arguments, const TensorFile& file,
                    const std::vector<FramePlan>& plans) {
   Result<OutputFile> out = OutputFile::create(arguments.out, arguments.in);
   if (!out.ok()) return at(arguments.out, out.error());
-  Progress progress("encode", file.input.bytes().size(), arguments.progress);
+  std::uint64_t bytes = 0;
+  for (const FramePlan& plan : plans) bytes += plan.bytes;
+  Progress progress("encode", bytes, arguments.progress);
   Workspace workspace;
   Totals totals;
   for (std::size_t i = 0; i < plans.size(); ++i) {

@@ -11,6 +11,7 @@ import json
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from operator import index
 from typing import Any
 
 import ml_dtypes
@@ -129,7 +130,8 @@ def decode(blob: Any, *, torch: bool | None = None) -> Any:
 
     Returns:
         An array, or a list or dict of arrays, as it was encoded; safetensors files give a dict.
-        bfloat16 and float8 have the types of ml_dtypes.
+        bfloat16 and float8 have the types of ml_dtypes; types of safetensors files that numpy
+        does not have come as integers of their size.
 
     Raises:
         Truncated, TrailingBytes, BadMagic, BadHeader, HeaderChecksum, BlockChecksum,
@@ -144,9 +146,7 @@ def decode(blob: Any, *, torch: bool | None = None) -> Any:
         names, shapes = _names_and_shapes(info, metadata)
         flat = [np.empty(count, dtype) for count in info["part_counts"]]
         _core.decode_frame(frame, info["dtype"], [array.view(np.uint8) for array in flat])
-        order = "F" if fortran_order else "C"
-        arrays = [a.reshape(s, order=order) for a, s in zip(flat, shapes, strict=True)]
-        named += zip(names, arrays, strict=True)
+        named += zip(names, _shaped(flat, shapes, fortran_order), strict=True)
     assert first is not None  # there is at least one frame
     if torch is None:
         torch = first.get("torch") is True
@@ -373,7 +373,7 @@ def _names_and_shapes(
         return [f"part{i}" for i in range(len(counts))], [(count,) for count in counts]
     try:
         names = [str(entry["name"]) for entry in entries]
-        shapes = [tuple(int(extent) for extent in entry["shape"]) for entry in entries]
+        shapes = [tuple(index(extent) for extent in entry["shape"]) for entry in entries]
         fits = len(entries) == len(counts) and all(
             min(shape, default=0) >= 0 and _product(shape) == count
             for shape, count in zip(shapes, counts, strict=True)
@@ -383,6 +383,16 @@ def _names_and_shapes(
     if not fits:
         raise BadHeader("metadata: shapes do not fit the parts", field="metadata")
     return names, shapes
+
+
+def _shaped(
+    flat: list[np.ndarray], shapes: list[tuple[int, ...]], fortran_order: bool
+) -> list[np.ndarray]:
+    order = "F" if fortran_order else "C"
+    try:
+        return [array.reshape(s, order=order) for array, s in zip(flat, shapes, strict=True)]
+    except (ValueError, OverflowError) as error:  # too many dimensions, or too long ones
+        raise BadHeader(f"metadata: {error}", field="metadata") from error
 
 
 def _product(shape: tuple[int, ...]) -> int:
@@ -396,7 +406,10 @@ def _pack(named: list[tuple[str, Any]], metadata: dict[str, Any]) -> Any:
     form = metadata.get("format")
     container = metadata.get("container")
     if form == "safetensors" or container == "dict":
-        return dict(named)
+        values = dict(named)
+        if len(values) != len(named):
+            raise BadHeader("metadata: a name stands twice", field="metadata")
+        return values
     if container != "list" and len(named) == 1:
         return named[0][1]
     return [value for _, value in named]

@@ -17,9 +17,9 @@ constexpr HeaderFieldSet kCallFields{op, dtype, reduction, codec};
 constexpr HeaderFieldSet kCodecFields{rounding, group, block_values, quantizer_step,
                                       mantissa, bits,  cast_dtype,   seed};
 constexpr HeaderFieldSet kStepFields{step};
-constexpr HeaderFieldSet kPlaceFields{coder,    table,   schedule,      world,      sender,
-                                      segment,  phase,   segment_count, group_id,   sequence,
-                                      part_count, value_count, first_value, metadata_bytes};
+constexpr HeaderFieldSet kPlaceFields{
+    coder,         table,    schedule, world,      sender,      segment,     phase,
+    segment_count, group_id, sequence, part_count, value_count, first_value, metadata_bytes};
 
 std::optional<Error> compare(const FrameHeader& mine, const FrameHeader& theirs,
                              HeaderFieldSet fields, int peer) {

@@ -93,8 +93,7 @@ Status AllReduce::prepare() {
   GRADWIRE_RETURN_IF_ERROR(check_arguments());
   GRADWIRE_RETURN_IF_ERROR(make_place());
   const std::uint64_t most = impl_.options.segment_bytes / value_bytes_;
-  impl_.schedule.build(parts_, world_, most - most % kBorderValues,
-                       Communicator::kMaxSegmentParts);
+  impl_.schedule.build(parts_, world_, most - most % kBorderValues, Communicator::kMaxSegmentParts);
   agreement_ = make_agreement(parts_, impl_.options.segment_bytes);
   agreement_text_ = write_agreement(agreement_);
   allocate();
@@ -122,9 +121,9 @@ Status AllReduce::check_arguments() {
     left -= part.values;
   }
   if (left != 0) {
-    return argument_error(ErrorCode::kInvalidArgument, "parts",
-                          "the parts do not add up to the " + std::to_string(data_.count) +
-                              " values of the tensor");
+    return argument_error(
+        ErrorCode::kInvalidArgument, "parts",
+        "the parts do not add up to the " + std::to_string(data_.count) + " values of the tensor");
   }
   const std::uint32_t segment_bytes = impl_.options.segment_bytes;
   if (segment_bytes < kMinSegmentBytes || segment_bytes > kMaxSegmentBytes) {
@@ -137,8 +136,8 @@ Status AllReduce::check_arguments() {
   if (world_ > 1 && impl_.transport->slot_bytes() < slot) {
     return argument_error(ErrorCode::kInvalidArgument, "slot_bytes",
                           "the transport has slots of " +
-                              std::to_string(impl_.transport->slot_bytes()) + " bytes, needed are " +
-                              std::to_string(slot));
+                              std::to_string(impl_.transport->slot_bytes()) +
+                              " bytes, needed are " + std::to_string(slot));
   }
   return check_dtype(options_.codec, data_.dtype);
 }
@@ -158,11 +157,10 @@ Status AllReduce::make_place() {
   context.step = place_.step;
   context.sequence = place_.sequence;
   std::vector<std::byte> frame(max_encoded_size(options_.codec, data_.dtype, 0, 1));
-  GRADWIRE_ASSIGN_OR_RETURN(const std::size_t length,
-                            encode(options_.codec, std::span(&part, 1), encode_options, frame,
-                                   impl_.workspace));
-  GRADWIRE_ASSIGN_OR_RETURN(const FrameView view,
-                            FrameView::open(std::span(frame).first(length)));
+  GRADWIRE_ASSIGN_OR_RETURN(
+      const std::size_t length,
+      encode(options_.codec, std::span(&part, 1), encode_options, frame, impl_.workspace));
+  GRADWIRE_ASSIGN_OR_RETURN(const FrameView view, FrameView::open(std::span(frame).first(length)));
   place_ = view.header();
   return {};
 }
@@ -249,11 +247,18 @@ Result<std::span<const std::byte>> AllReduce::encode_segment(Phase phase, int ow
     impl_.parts.push_back({{at, piece.values, data_.dtype}, piece.tensor, piece.first_index});
   }
   EncodeOptions encode_options;
-  encode_options.context = {
-      Op::kAllReduce,    phase,       options_.reduction, Schedule::kDirect,
-      place_.world,      place_.sender, place_.group_id,  options_.step,
-      place_.sequence,   index,       static_cast<std::uint32_t>(shard.size()),
-      segment.first_value};
+  encode_options.context = {Op::kAllReduce,
+                            phase,
+                            options_.reduction,
+                            Schedule::kDirect,
+                            place_.world,
+                            place_.sender,
+                            place_.group_id,
+                            options_.step,
+                            place_.sequence,
+                            index,
+                            static_cast<std::uint32_t>(shard.size()),
+                            segment.first_value};
   if (phase == Phase::kContribution && index == 0) {
     encode_options.metadata = {agreement_text_.data(), agreement_text_.size()};
   }
@@ -314,9 +319,8 @@ Status AllReduce::finish_segment(std::uint32_t index) {
         finish_reduction(data_.dtype, options_.reduction == Reduction::kAvg, world_,
                          impl_.accumulators.data(), impl_.results.data(), segment.values);
   }
-  GRADWIRE_ASSIGN_OR_RETURN(
-      const std::span<const std::byte> frame,
-      encode_segment(Phase::kResult, rank_, index, impl_.results.data()));
+  GRADWIRE_ASSIGN_OR_RETURN(const std::span<const std::byte> frame,
+                            encode_segment(Phase::kResult, rank_, index, impl_.results.data()));
   for (int offset = 1; offset < world_; ++offset) {
     GRADWIRE_RETURN_IF_ERROR(send((rank_ + offset) % world_, frame, segment.values));
   }
@@ -342,8 +346,7 @@ Status AllReduce::decode_to(std::span<const std::byte> frame, const Segment& seg
 Status AllReduce::decode_add_to(std::span<const std::byte> frame, const Segment& segment) {
   const Stopwatch stopwatch(stats_.decode_seconds);
   const DType dtype = *accumulator_dtype(data_.dtype);
-  return decode_add(frame, make_views(segment, impl_.accumulators.data(), dtype),
-                    impl_.workspace);
+  return decode_add(frame, make_views(segment, impl_.accumulators.data(), dtype), impl_.workspace);
 }
 
 // ---- receiving ----
@@ -371,6 +374,7 @@ Status AllReduce::take_error(int peer, const FrameView& frame) {
     impl_.exchange.expect_one_more(peer);
     return {};
   }
+  impl_.exchange.end(peer);
   Error error = translate_error(parse_error_metadata(frame.metadata()), peer, rank_);
   error.sequence = sequence;
   return error;
@@ -394,8 +398,8 @@ Status AllReduce::use(int peer, const FrameView& frame, std::span<const std::byt
   const Segment& segment =
       impl_.schedule.shard(contribution ? rank_ : peer)[expected.header.segment];
   ++(contribution ? progress.contributions : progress.results);
-  const Status decoded = contribution ? decode_add_to(bytes, segment)
-                                      : decode_to(bytes, segment, values_at(segment));
+  const Status decoded =
+      contribution ? decode_add_to(bytes, segment) : decode_to(bytes, segment, values_at(segment));
   if (!decoded.ok()) return frame_error(decoded.error(), peer);
   return {};
 }
@@ -406,10 +410,9 @@ ExpectedFrame AllReduce::expect(int peer, Phase phase) const {
   const std::span<const Segment> mine = impl_.schedule.shard(rank_);
   const std::span<const Segment> theirs = impl_.schedule.shard(peer);
   // The first frame of a stream is a contribution: only then is the peer known to agree.
-  const bool contribution =
-      progress.contributions == 0 ||
-      (progress.contributions < mine.size() &&
-       (phase == Phase::kContribution || progress.results == theirs.size()));
+  const bool contribution = progress.contributions == 0 ||
+                            (progress.contributions < mine.size() &&
+                             (phase == Phase::kContribution || progress.results == theirs.size()));
   const std::span<const Segment> shard = contribution ? mine : theirs;
   const std::uint32_t index = contribution ? progress.contributions : progress.results;
   ExpectedFrame expected;

@@ -14,8 +14,8 @@
 namespace gradwire {
 namespace {
 
-// How long a failed rank lets the others take its last frames. Short: ranks that are still to
-// come get them from most transports later on as well, and every rank must raise in two seconds.
+// How long a failed rank exchanges last frames with the others. Ranks that fail together need far
+// less; for one that never comes it must be short, as every rank raises within two seconds.
 constexpr std::chrono::milliseconds kDrainTime{500};
 
 Error out_of_memory() {
@@ -58,9 +58,14 @@ void announce(Communicator::Impl& impl, const internal::FrameHeader& place, cons
   static_cast<void>(sent.ok());
 }
 
-void retire(Communicator::Impl& impl) noexcept {
+bool is_error_frame(std::span<const std::byte> slot) {
+  return slot.size() >= internal::kHeaderBytes &&
+         internal::read_header(slot.first<internal::kHeaderBytes>()).op == Op::kError;
+}
+
+void retire(Communicator::Impl& impl) {
   impl.retired = true;
-  impl.exchange.drain(Clock::now() + kDrainTime);
+  impl.exchange.drain(is_error_frame, Clock::now() + kDrainTime);
   impl.transport->retire();
 }
 
@@ -88,8 +93,7 @@ void CollectiveStats::add(const CollectiveStats& other) {
 std::size_t Communicator::slot_bytes(const Options& options) {
   // The smallest values have 2 bytes, the smallest blocks 4096 values.
   const std::size_t blocks = options.segment_bytes / 2 / 4096 + 1;
-  const std::size_t frame = internal::kHeaderBytes +
-                            internal::kPartEntryBytes * kMaxSegmentParts +
+  const std::size_t frame = internal::kHeaderBytes + internal::kPartEntryBytes * kMaxSegmentParts +
                             internal::kBlockEntryBytes * blocks + internal::kAgreementBytes +
                             options.segment_bytes;
   static_assert(internal::kMaxErrorFrameBytes <=

@@ -30,7 +30,8 @@ class Exchange {
   // Posts the first slots of all peers.
   Status post_all();
 
-  // Waits for the oldest message of `peer`: its slot, which is valid until release().
+  // Waits for the oldest message of `peer`: its slot, which is valid until release(). Where a
+  // message is short, the rest of a header is zero and what follows is left from another message.
   Result<std::span<const std::byte>> next(int peer);
   // Gives the slot of next() back and posts it again if more messages are to come.
   Status release(int peer);
@@ -45,8 +46,12 @@ class Exchange {
   Status send(int peer, std::span<const std::byte> message);
   // Waits for all sends.
   Status finish();
-  // After an error: lets the peers take what was sent, but not for longer than `limit`.
-  void drain(Clock::time_point limit);
+  // The peer said its last word, or cannot say any more.
+  void end(int peer) { streams_[static_cast<std::size_t>(peer)].ended = true; }
+  // After an error, when every rank says its last word to every other: reads what the peers have
+  // sent up to theirs, which `is_last` recognizes, and lets them take what was sent here. Neither
+  // for longer than `limit`.
+  void drain(bool (*is_last)(std::span<const std::byte> slot), Clock::time_point limit);
 
   // Of the collective since begin().
   std::uint64_t bytes_out() const noexcept { return bytes_out_; }
@@ -58,13 +63,15 @@ class Exchange {
     std::uint64_t expected = 0;
     std::uint64_t posted = 0;
     std::uint64_t consumed = 0;
+    bool taken = false;  // next() without release()
+    bool ended = false;
     Request receives[kWindow] = {};
     std::vector<Request> sends;
     std::size_t waited = 0;  // of the sends
   };
 
   Status post(int peer);
-  Status wait(Request request, Clock::time_point deadline);
+  Status wait(Request request);
   std::span<std::byte> slot(Stream& stream, std::uint64_t number) const;
 
   Transport* const transport_;

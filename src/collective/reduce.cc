@@ -1,7 +1,7 @@
 #include "collective/reduce.h"
 
 #include <bit>
-#include <type_traits>
+#include <limits>
 
 #include "core/endian.h"
 #include "core/float_bits.h"
@@ -33,7 +33,9 @@ struct Float16 {
   using Sum = float;
   static constexpr Bits kInf = 0x7C00u;
   static constexpr Bits kQuietNan = 0x7E00u;
-  static Sum widen(Bits bits) noexcept { return float32_from_bits(float32_bits_from_float16(bits)); }
+  static Sum widen(Bits bits) noexcept {
+    return float32_from_bits(float32_bits_from_float16(bits));
+  }
   static Bits narrow(Sum value) noexcept { return float16_from_float32_bits(float32_bits(value)); }
 };
 
@@ -42,7 +44,9 @@ struct BFloat16 {
   using Sum = float;
   static constexpr Bits kInf = 0x7F80u;
   static constexpr Bits kQuietNan = 0x7FC0u;
-  static Sum widen(Bits bits) noexcept { return float32_from_bits(float32_bits_from_bfloat16(bits)); }
+  static Sum widen(Bits bits) noexcept {
+    return float32_from_bits(float32_bits_from_bfloat16(bits));
+  }
   static Bits narrow(Sum value) noexcept { return bfloat16_from_float32_bits(float32_bits(value)); }
 };
 

@@ -15,8 +15,8 @@ namespace gradwire::internal {
 // Encoder side of a lane. `window` holds N0, N1, N2 in its bits 47..32, 31..16 and 15..0.
 struct TansEncodeLane {
   std::uint64_t window = 0;
-  std::uint32_t position = 0;         // 0 to 15
-  std::uint32_t state = kTansStates;  // decoder's state + 128
+  std::uint32_t shift = 32;                              // 32 - position: 17 to 32
+  std::uint32_t state = kTansStates << kTansStateShift;  // decoder's state + 128
 };
 using TansEncodeLanes = std::array<TansEncodeLane, kMaxLanes>;
 

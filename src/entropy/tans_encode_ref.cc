@@ -10,19 +10,21 @@ inline std::uint16_t* encode_value(const TansEncodeTable& table, std::uint8_t to
                                    std::uint16_t lane_bits, TansEncodeLane* lane,
                                    std::uint16_t* words) noexcept {
   const TansEncodeEntry& entry = table.tokens[token];
-  const std::uint32_t code_bits = (lane->state + entry.delta) >> 8;
+  const std::uint32_t code_bits = (lane->state + entry.delta) >> (kTansStateShift + 8);
   // The state above the value's 16 lane bits; the shift drops lane bits that are zero, leaves the
   // value's bits (code, then lane bits) at the top of the lower 16, and X >> nb above them.
-  const std::uint32_t shifted = ((lane->state << 16) | lane_bits) >> code_bits;
-  lane->state = table.states[static_cast<std::size_t>(static_cast<std::int32_t>(entry.start) +
-                                                      static_cast<std::int32_t>(shifted >> 16))];
+  const std::uint32_t shifted = (lane->state | lane_bits) >> code_bits;
+  lane->state = table.states[static_cast<std::size_t>(
+      entry.start + static_cast<std::int32_t>(shifted >> kTansStateShift))];
 
-  const std::uint32_t position = lane->position - code_bits - entry.lane_bits;
-  const std::uint32_t refill = position >> 31;  // 1: the decoder takes a word after this value
+  // Above 32 the position would be negative: the decoder takes a word after this value.
+  std::uint32_t shift = lane->shift + code_bits + entry.lane_bits;  // 17 to 48
+  const std::uint32_t refill = (shift + 31) >> 6;                   // 0 or 1
   *words = static_cast<std::uint16_t>(lane->window);
-  lane->position = position & 15;
-  lane->window = (lane->window >> (16 * refill)) |
-                 (static_cast<std::uint64_t>(shifted & 0xFFFF) << (32 - lane->position));
+  const std::uint64_t window = refill != 0 ? lane->window >> 16 : lane->window;
+  shift -= 16 * refill;
+  lane->shift = shift;
+  lane->window = window | (static_cast<std::uint64_t>(shifted & 0xFFFF) << shift);
   return words + refill;
 }
 
@@ -107,8 +109,9 @@ void write_lane_states(const TansEncodeLanes& state, std::uint32_t lanes, std::b
       store_le(out + kWordBytes * (word * lanes + lane),
                static_cast<std::uint16_t>(window >> (32 - 16 * word)));
     }
-    store_le(small + lane, static_cast<std::uint8_t>(state[lane].state - kTansStates));
-    store_le(small + lanes + lane, static_cast<std::uint8_t>(state[lane].position));
+    const std::uint32_t number = (state[lane].state >> kTansStateShift) - kTansStates;
+    store_le(small + lane, static_cast<std::uint8_t>(number));
+    store_le(small + lanes + lane, static_cast<std::uint8_t>(32 - state[lane].shift));
   }
 }
 

@@ -70,7 +70,7 @@ void make_encode_table(const Frequencies& frequencies, const TokenBits& lane_bit
     entry.lane_bits = lane_bits[token];
     if (f > 0) {
       const std::uint32_t mb = f > 1 ? kTansStateBits - log2_floor(f - 1) : kTansStateBits + 1;
-      entry.delta = static_cast<std::uint16_t>((mb << 8) - (f << mb));
+      entry.delta = ((mb << 8) - (f << mb)) << kTansStateShift;
       entry.start = static_cast<std::int16_t>(static_cast<std::int32_t>(first) -
                                               static_cast<std::int32_t>(f));
     }
@@ -78,7 +78,7 @@ void make_encode_table(const Frequencies& frequencies, const TokenBits& lane_bit
     first += f;
   }
   for (std::uint32_t state = 0; state < kTansStates; ++state) {
-    table->states[fill[symbol[state]]++] = static_cast<std::uint8_t>(state + kTansStates);
+    table->states[fill[symbol[state]]++] = (state + kTansStates) << kTansStateShift;
   }
 }
 

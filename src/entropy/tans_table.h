@@ -23,7 +23,11 @@ struct TansDecodeTable {
   alignas(64) std::array<TansDecodeEntry, kTansStates> states;
 };
 
-// One token of the encoder, whose states run from 128 to 255. For a state X:
+// The encoder's states run from 128 to 255 and are kept 16 bits up, with room for a value's lane
+// bits below them.
+inline constexpr std::uint32_t kTansStateShift = 16;
+
+// One token of the encoder. For a state X:
 //   code bits nb = (X + delta) >> 8,  next state = states[start + (X >> nb)].
 // Derivation: X >> nb must lie in [f, 2f). Let mb be the least number with f << mb > 128; nb is mb
 // if X >= f << mb, else mb - 1. delta is (mb << 8) - (f << mb), so that the sum reaches mb << 8
@@ -31,15 +35,16 @@ struct TansDecodeTable {
 // f = 3: mb = 6 (3 << 6 = 192); X = 200: nb = 6, X >> 6 = 3; X = 191: nb = 5, X >> 5 = 5. For f a
 // power of two f << mb is 256, which no X reaches: nb is always mb - 1.
 struct TansEncodeEntry {
-  std::uint16_t delta;
+  std::uint32_t delta;  // << kTansStateShift
   std::int16_t start;
   std::uint8_t lane_bits;  // r(token)
-  std::uint8_t unused[3];
+  std::uint8_t unused;
 };
 
 struct TansEncodeTable {
   alignas(64) std::array<TansEncodeEntry, kTokenCount> tokens;
-  alignas(64) std::array<std::uint8_t, kTansStates> states;  // by token, in order of states
+  // By token, in order of states; << kTansStateShift.
+  alignas(64) std::array<std::uint32_t, kTansStates> states;
 };
 
 // Null if `frequencies` make a table for values with these lane bits, else what is wrong: the sum

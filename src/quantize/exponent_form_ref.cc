@@ -1,5 +1,6 @@
 #include "quantize/exponent_form_ref.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -92,6 +93,30 @@ void add_plane(const std::byte* plane, const std::uint8_t* tokens, std::uint32_t
   }
 }
 
+// Corrects tokens and lane bits of the values that have none in `range`: zeros and escapes.
+// Returns the number of escapes.
+template <typename Format>
+std::uint32_t mark_others(const typename Format::Bits* values, std::uint32_t count,
+                          std::int32_t top, TokenRange range, std::uint8_t* tokens,
+                          std::uint16_t* lane_bits) noexcept {
+  using Wide = typename Format::Wide;
+  std::uint32_t escapes = 0;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const Wide magnitude = values[i] & Format::kMagnitude;
+    const auto field = static_cast<std::int32_t>(magnitude >> Format::kMantissaBits);
+    const std::int32_t token = top - field;
+    if (magnitude == 0) {
+      tokens[i] = kExponentZero;  // its lane bits are the sign already
+    } else if (field == Format::kExponentMax || token < static_cast<std::int32_t>(range.first) ||
+               token > static_cast<std::int32_t>(range.last)) {
+      tokens[i] = kExponentEscape;
+      lane_bits[i] = 0;
+      ++escapes;
+    }
+  }
+  return escapes;
+}
+
 }  // namespace
 
 template <typename Format>
@@ -120,25 +145,28 @@ std::uint32_t quantize_exponent_ref(const typename Format::Bits* values, std::ui
                                     std::uint8_t* tokens, std::uint16_t* lane_bits,
                                     std::byte* plane) noexcept {
   using Wide = typename Format::Wide;
-  const std::uint32_t mask = lane_mask(split);
-  const std::uint32_t width = range.last - range.first;
-  // Largest exponent field that has a token; the field of Inf never has one.
-  const std::int32_t base = top - static_cast<std::int32_t>(range.first);
-  std::uint32_t escapes = 0;
+  constexpr std::uint32_t kSignDown = Format::kExponentBits + Format::kMantissaBits - 15;
+  const auto mask = static_cast<std::uint32_t>(lane_mask(split) & 0x7FFFu);
+  // All values as if each had a token, and whether that was so.
+  std::int32_t largest = 0;
+  std::int32_t smallest = Format::kExponentMax;
   for (std::uint32_t i = 0; i < count; ++i) {
     const Wide magnitude = values[i] & Format::kMagnitude;
     const auto field = static_cast<std::int32_t>(magnitude >> Format::kMantissaBits);
-    const bool zero = magnitude == 0;
-    // Below 0 wraps around, so that one comparison finds both ends.
-    const auto offset = static_cast<std::uint32_t>(base - field);
-    const bool in_range = (offset <= width) & (field != Format::kExponentMax);
-    const std::uint32_t token = in_range ? offset + range.first : kExponentEscape;
-    tokens[i] = static_cast<std::uint8_t>(zero ? kExponentZero : token);
-    const std::uint32_t sign = (values[i] & Format::kSign) != 0 ? 0x8000u : 0u;
-    const std::uint32_t bits =
-        sign | (mantissa_top<Format>(magnitude & Format::kMantissaMask) & mask);
-    lane_bits[i] = static_cast<std::uint16_t>((zero | in_range) ? bits : 0u);
-    escapes += (zero | in_range) ? 0u : 1u;
+    largest = std::max(largest, field);
+    smallest = std::min(smallest, field);
+    tokens[i] = static_cast<std::uint8_t>(top - field);
+    const auto sign = static_cast<std::uint32_t>(values[i] >> kSignDown) & 0x8000u;
+    lane_bits[i] = static_cast<std::uint16_t>(
+        sign | (mantissa_top<Format>(magnitude & Format::kMantissaMask) & mask));
+  }
+  std::uint32_t escapes = 0;
+  const auto first = static_cast<std::int32_t>(range.first);
+  const auto last = static_cast<std::int32_t>(range.last);
+  // Field 0 may be a zero, that of Inf is an escape whatever T is.
+  if (smallest == 0 || largest == Format::kExponentMax || top - largest < first ||
+      top - smallest > last) {
+    escapes = mark_others<Format>(values, count, top, range, tokens, lane_bits);
   }
   if (split.plane_bytes > 0) write_plane<Format>(values, tokens, count, escapes, split, plane);
   return escapes;

@@ -108,13 +108,13 @@ TEST(EncodeTable, UndoesTheDecodeTable) {
       for (std::uint32_t code = 0; code < (1u << entry.code_bits); ++code) {
         const std::uint32_t after = entry.next + code + 128;
         const TansEncodeEntry& inverse = encode.tokens[entry.token];
-        const std::uint32_t nb = (after + inverse.delta) >> 8;
+        const std::uint32_t nb = ((after << 16) + inverse.delta) >> 24;
         ASSERT_EQ(nb, entry.code_bits);
         ASSERT_EQ(after & ((1u << nb) - 1), code);
         const int index = inverse.start + static_cast<int>(after >> nb);
         ASSERT_GE(index, 0);
         ASSERT_LT(index, 128);
-        ASSERT_EQ(encode.states[static_cast<std::size_t>(index)], before + 128);
+        ASSERT_EQ(encode.states[static_cast<std::size_t>(index)] >> 16, before + 128);
       }
     }
   }

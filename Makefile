@@ -8,18 +8,22 @@ JOBS ?= $(shell nproc)
 export PYTHON
 export CMAKE_BUILD_PARALLEL_LEVEL := $(JOBS)
 
+# The link of `make bench-network`, as tc names rates.
+RATE ?= 1gbit
+
 # What `make bench` measures; by default gradients that it makes itself.
 FILES ?= out/bench/gradients.safetensors
 CODECS ?= cast:dtype=bf16 int8 lossless near_lossless near_lossless:mantissa=6
 
 .NOTPARALLEL:
-.PHONY: build package release demo test bench format lint clean help
+.PHONY: build package release demo test bench bench-network format lint clean help
 
 help:
 	@echo 'make build          library, command line, C++ tests and the Python package into .venv'
 	@echo 'make demo           train on two ranks and write out/demo/report.{json,html}'
 	@echo 'make test           all the tests that CI runs'
 	@echo 'make bench          speed and ratio of CODECS="..." on FILES="...", one thread'
+	@echo 'make bench-network  training over a link of RATE=1gbit between two network namespaces'
 	@echo 'make format, lint   clang-format; include law, budgets, format and clang-tidy'
 	@echo 'make clean          removes build/ and out/, keeps .venv'
 
@@ -37,6 +41,10 @@ package:
 	.venv/bin/python -m pip install --disable-pip-version-check --no-input -q \
 	  --no-build-isolation --no-deps .
 
+demo: package
+	tools/setup build demo
+	.venv/bin/python examples/demo/run.py
+
 test: package
 	tools/setup build demo test
 	.venv/bin/python tools/run_tests
@@ -46,6 +54,10 @@ bench: package $(FILES)
 
 out/bench/gradients.safetensors:
 	.venv/bin/python bench/dump_gradients.py $@
+
+bench-network: package
+	tools/setup build demo
+	.venv/bin/python examples/demo/run.py --link $(RATE) --out out/bench-network
 
 format:
 	tools/setup build test

@@ -59,8 +59,10 @@ struct CollectiveStats {
 };
 
 // A group of ranks that calls collectives in the same order. Not thread safe: one thread at a
-// time. After any error except kInvalidArgument, kUnsupportedDType and kOutOfMemory found
-// before anything was sent, the group is retired: further calls return kRetired.
+// time. After an error the group is retired: further calls return kRetired. The one exception are
+// errors found before anything was sent (arguments, dtype, codec, memory): the other ranks are
+// told, and unless they have failed in the same call as well they give up the group (kPeerError
+// there, kPeerLost here at the next call).
 class Communicator {
  public:
   struct Options {

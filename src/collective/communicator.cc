@@ -65,7 +65,11 @@ bool is_error_frame(std::span<const std::byte> slot) {
 
 void retire(Communicator::Impl& impl) {
   impl.retired = true;
-  impl.exchange.drain(is_error_frame, Clock::now() + kDrainTime);
+  const Status drained = run_guarded([&]() -> Status {
+    impl.exchange.drain(is_error_frame, Clock::now() + kDrainTime);
+    return {};
+  });
+  static_cast<void>(drained.ok());  // as above
   impl.transport->retire();
 }
 

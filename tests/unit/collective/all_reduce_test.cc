@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <pmmintrin.h>
 
+#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -244,6 +245,32 @@ TEST(AllReduce, WrongArgumentsAreNamed) {
     expect_ok(all_reduce_ranks(communicators, tensors, DType::kFloat32, {}, options_for("none")));
     EXPECT_EQ(values_of(tensors[0])[1], 2.0f * static_cast<float>(world));
   }
+}
+
+TEST(AllReduce, CodecMadeByHandIsChecked) {
+  const auto communicators = make_communicators(2);
+  std::vector<Bytes> tensors(2, floats({1, 2}));
+  CollectiveOptions options = options_for("none");
+  options.codec.block_values = 5;
+  for (const RankOutcome& outcome :
+       all_reduce_ranks(communicators, tensors, DType::kFloat32, {}, options)) {
+    ASSERT_FALSE(outcome.status.ok());
+    EXPECT_EQ(outcome.status.error().code, ErrorCode::kOutOfRange);
+  }
+  EXPECT_FALSE(communicators[0]->retired());
+}
+
+TEST(AllReduce, ExtremeDeadlines) {
+  const auto communicators = make_communicators(2);
+  std::vector<Bytes> tensors(2, floats({1, 2}));
+  CollectiveOptions options = options_for("none");
+  options.deadline = std::chrono::milliseconds::max();
+  expect_ok(all_reduce_ranks(communicators, tensors, DType::kFloat32, {}, options));
+  options.deadline = std::chrono::milliseconds::min();
+  const Status status =
+      communicators[0]->all_reduce({tensors[0].data(), 2, DType::kFloat32}, {}, options);
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().code, ErrorCode::kDeadlineExceeded);
 }
 
 TEST(AllReduce, WrongGroupsAreNamed) {

@@ -24,7 +24,7 @@ class Dataset(NamedTuple):
     name: str
     train: Split
     test: Split
-    mean: float  # of the training pixels, 0 to 1
+    mean: float  # of a sixteenth of the training pixels, 0 to 1
     deviation: float
 
     def pixels(self, images: torch.Tensor) -> torch.Tensor:
@@ -72,7 +72,8 @@ def load(folder: Path = DEBIAN_FOLDER) -> Dataset:
         name, train, test = "Fashion-MNIST", read_split(folder, "train"), read_split(folder, "t10k")
     else:
         name, (train, test) = "scikit-learn digits", read_digits()
-    histogram = torch.bincount(train.images.flatten(), minlength=256).to(torch.float64)
+    some = train.images[::16].flatten()
+    histogram = torch.bincount(some, minlength=256).to(torch.float64)
     levels = torch.arange(256, dtype=torch.float64) / 255
     mean = float((histogram * levels).sum() / histogram.sum())
     square = float((histogram * levels.square()).sum() / histogram.sum())

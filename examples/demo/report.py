@@ -1,0 +1,197 @@
+"""The demo's results: a table for the terminal, report.json and report.html."""
+
+from __future__ import annotations
+
+import html
+import json
+from pathlib import Path
+from typing import Any
+
+import pictures
+
+Report = dict[str, Any]
+
+EXPLANATIONS = {
+    "codec": "none: DDP without a hook; bf16: torch's own hook; the others: gradwire.attach()",
+    "ratio": "bytes of the float32 gradients over bytes sent, headers included",
+    "error (L2)": "all-reduced gradient against the mean of the ranks' gradients in float64, "
+    "relative, mean over sampled steps",
+    "MB/step": "sent by each rank, in millions of bytes",
+    "ms/step": "median over all steps after the first few, tests and samples not counted",
+    "against none": "time per step of none over time per step of this run",
+    "accuracy": "on all test images, after the last step",
+    "test loss": "cross-entropy on the same images",
+    "replicas": "whether both ranks ended with the same bits in every parameter",
+}
+
+
+def columns(report: Report, run: dict[str, Any]) -> list[str]:
+    """One row of the table, in the order of EXPLANATIONS."""
+    none = next((other for other in report["runs"] if other["codec"] == "none"), None)
+    against = f"{none['ms_per_step'] / run['ms_per_step']:.2f}x" if none else "-"
+    return [
+        run["codec"],
+        f"{run['ratio']:.2f}",
+        f"{run['rel_l2']:.1e}",
+        f"{run['bytes_per_step'] / 1e6:.2f}",
+        f"{run['ms_per_step']:.1f}",
+        against,
+        f"{run['accuracy']:.4f}",
+        f"{run['loss']:.4f}",
+        "identical" if run["replicas_identical"] else "DIFFERENT",
+    ]
+
+
+def text_table(report: Report) -> str:
+    rows = [list(EXPLANATIONS), *(columns(report, run) for run in report["runs"])]
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    lines = [f"{report['dataset']}, {report['parameters']:,} parameters, {describe_link(report)}"]
+    for row in rows:
+        first, *others = (cell.rjust(width) for cell, width in zip(row, widths))
+        lines.append("  ".join([first.strip().ljust(widths[0]), *others]))
+    return "\n".join(lines)
+
+
+def describe_link(report: Report) -> str:
+    return f"link {report['link']}: {report['link_description']}"
+
+
+# ---- where the time goes ----
+
+TIMES = {
+    "step": "whole step (median)",
+    "p10 to p90": "spread of the step",
+    "CPU": "of all threads of rank 0, per step",
+    "forward + backward": "without any communication",
+    "encode": "Gradwire: values to bytes",
+    "decode": "Gradwire: bytes to values, with the sum",
+    "wire": "Gradwire: blocked on the network",
+    "wait": "Gradwire: what the backward waited for at its end; the rest was hidden behind it",
+    "link MB": "sent per step as the network device counts it, with TCP and IP headers; on loopback "
+    "that of both ranks",
+}
+
+
+def time_columns(run: dict[str, Any]) -> list[str]:
+    breakdown = run["breakdown"]
+    names = ("cpu_ms", "forward_backward_ms", "encode_ms", "decode_ms", "wire_ms", "wait_ms")
+    values = [breakdown[name] for name in names]
+    return [
+        run["codec"],
+        f"{run['ms_per_step']:.1f}",
+        f"{run['ms_per_step_p10']:.0f} to {run['ms_per_step_p90']:.0f}",
+        *("-" if value is None else f"{value:.1f}" for value in values),
+        f"{run['link_bytes_per_step'] / 1e6:.2f}",
+    ]
+
+
+# ---- HTML ----
+
+STYLE = """
+body { font: 16px/1.5 system-ui, sans-serif; color: #1c2430; background: #fff;
+       max-width: 62rem; margin: 2rem auto; padding: 0 1rem; }
+h1 { font-size: 1.6rem; margin-bottom: .2rem; } h2 { font-size: 1.15rem; margin-top: 2.2rem; }
+.lead { font-size: 1.1rem; }
+.scroll { overflow-x: auto; }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; white-space: nowrap; }
+th, td { padding: .35rem .8rem; text-align: right; border-bottom: 1px solid #dde3ea; }
+th:first-child, td:first-child { text-align: left; font-weight: 600; }
+th { background: #f4f6f9; }
+td.bad { background: #ffd7d7; }
+.pictures { display: grid; grid-template-columns: repeat(auto-fit, minmax(26rem, 1fr)); gap: 1rem; }
+figure { margin: 0; } figure img { width: 100%; }
+dl { display: grid; grid-template-columns: max-content 1fr; gap: .15rem 1rem; font-size: .92rem; }
+dt { font-weight: 600; } dd { margin: 0; }
+"""
+
+
+def html_table(header: list[str], rows: list[list[str]]) -> str:
+    lines = ["<tr>" + "".join(f"<th>{html.escape(name)}</th>" for name in header) + "</tr>"]
+    for row in rows:
+        cells = (
+            f'<td{" class=bad" if cell == "DIFFERENT" else ""}>{html.escape(cell)}</td>'
+            for cell in row
+        )
+        lines.append(f"<tr>{''.join(cells)}</tr>")
+    return '<div class="scroll"><table>\n' + "\n".join(lines) + "\n</table></div>"
+
+
+def html_list(items: dict[str, str]) -> str:
+    entries = (f"<dt>{html.escape(k)}</dt><dd>{html.escape(v)}</dd>" for k, v in items.items())
+    return "<dl>\n" + "\n".join(entries) + "\n</dl>"
+
+
+def summary(report: Report) -> str:
+    """The result in words, whatever it is."""
+    runs = {run["codec"]: run for run in report["runs"]}
+    if not {"none", "near_lossless"} <= runs.keys():
+        return ""
+    none, near = runs["none"], runs["near_lossless"]
+    sentences = [
+        f"With near_lossless each rank sent {near['bytes_per_step'] / 1e6:.1f} MB per step instead "
+        f"of {none['bytes_per_step'] / 1e6:.1f} MB (ratio {near['ratio']:.2f})",
+    ]
+    for name in ("none", "bf16"):
+        if name in runs:
+            factor = runs[name]["ms_per_step"] / near["ms_per_step"]
+            way = f"{factor:.2f} times as fast as" if factor >= 1 else f"{1 / factor:.2f} times as slow as"
+            sentences.append(f"a step was {way} with {name}")
+    difference = near["accuracy"] - none["accuracy"]
+    sentences.append(f"accuracy differed by {difference:+.4f} from none")
+    return "; ".join(sentences) + "."
+
+
+def machine_list(report: Report) -> dict[str, str]:
+    machine = report["machine"]
+    load = f"load average {machine['load_average']:.1f} at the end"
+    return {
+        "link": report["link_description"],
+        "data": f"{report['dataset']}; {report['parameters']:,} parameters, "
+        f"{4 * report['parameters'] / 1e6:.1f} MB of float32 gradients",
+        "ranks": f"{report['ranks']}, each on one core with one thread",
+        "machine": f"{machine['processor']}, {machine['cores']} cores, {load}",
+        "software": f"{machine['system']}, Python {machine['python']}, torch {machine['torch']}, "
+        f"Gradwire {machine['gradwire'] or 'not installed'}",
+        "time": f"{report['seconds']:.0f} s for all runs, {report['runs'][0]['steps']} steps each",
+    }
+
+
+def html_page(report: Report) -> str:
+    figures = "\n".join(
+        f'<figure><img alt="{html.escape(title)}" src="{source}"></figure>'
+        for title, source in pictures.draw(report).items()
+    )
+    rows = [columns(report, run) for run in report["runs"]]
+    times = [time_columns(run) for run in report["runs"]]
+    return f"""<!DOCTYPE html>
+<html lang="en">
+<head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>Gradwire demo</title><style>{STYLE}</style></head>
+<body>
+<h1>Gradwire demo: two ranks, {html.escape(report["dataset"])}, link {html.escape(report["link"])}</h1>
+<p class="lead">{html.escape(summary(report))}</p>
+{html_table(list(EXPLANATIONS), rows)}
+<h2>Pictures</h2>
+<div class="pictures">
+{figures}
+</div>
+<h2>Where a step's time goes</h2>
+<p>Milliseconds per step on rank 0. Encode, decode and wire run beside the backward on the same
+core, so they do not add up to the step.</p>
+{html_table(["codec", *TIMES], times)}
+<h2>What the columns mean</h2>
+{html_list(EXPLANATIONS)}
+<h2>What the times mean</h2>
+{html_list(TIMES)}
+<h2>Where this was measured</h2>
+{html_list(machine_list(report))}
+</body></html>
+"""
+
+
+def write(report: Report, folder: Path) -> list[Path]:
+    """Writes both files and returns their paths."""
+    paths = [folder / "report.json", folder / "report.html"]
+    paths[0].write_text(json.dumps(report, indent=1))
+    paths[1].write_text(html_page(report), encoding="utf-8")
+    return paths

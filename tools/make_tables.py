@@ -297,7 +297,7 @@ def header_text(tables: dict[int, list[int]]) -> str:
         indent = " " * (6 + len(str(number)))
         rows.append(f"    {{{number}, {{{halves[0]},\n{indent}{halves[1]}}}}},")
     body = "\n".join(rows)
-    return f"""// Built-in tables of coded blocks, by tools/make_tables.py; listed in docs/format.md 5.3.
+    return f"""// Built-in tables of coded blocks, by tools/make_tables.py.
 #ifndef GRADWIRE_ENTROPY_TABLES_H_
 #define GRADWIRE_ENTROPY_TABLES_H_
 

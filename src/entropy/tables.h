@@ -1,4 +1,4 @@
-// Built-in tables of coded blocks, by tools/make_tables.py; listed in docs/format.md 5.3.
+// Built-in tables of coded blocks, by tools/make_tables.py.
 #ifndef GRADWIRE_ENTROPY_TABLES_H_
 #define GRADWIRE_ENTROPY_TABLES_H_
 

@@ -383,9 +383,9 @@ TEST_F(CodedBlockTest, OwnTablesAreChecked) {
   entry.flags = 1;
   const Frequencies* builtin = find_builtin_table(coded_table(spec));
   const auto with_table = [&](const Frequencies& frequencies) {
-    std::vector<std::byte> bytes(32);
-    std::memcpy(bytes.data(), frequencies.data(), 32);
-    bytes.insert(bytes.end(), block.bytes.begin(), block.bytes.end());
+    std::vector<std::byte> bytes(kTableBytes + block.bytes.size());
+    std::memcpy(bytes.data(), frequencies.data(), kTableBytes);
+    std::memcpy(bytes.data() + kTableBytes, block.bytes.data(), block.bytes.size());
     return bytes;
   };
   Tensor back(DType::kFloat32, values.count);

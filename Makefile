@@ -23,7 +23,7 @@ help:
 	@echo 'make demo           train on two ranks and write out/demo/report.{json,html}'
 	@echo 'make test           all the tests that CI runs'
 	@echo 'make bench          speed and ratio of CODECS="..." on FILES="...", one thread'
-	@echo 'make bench-network  training over a link of RATE=1gbit between two network namespaces'
+	@echo 'make bench-network  all-reduce over a link of RATE=1gbit between two network namespaces'
 	@echo 'make format, lint   clang-format; include law, budgets, format and clang-tidy'
 	@echo 'make clean          removes build/ and out/, keeps .venv'
 
@@ -57,7 +57,7 @@ out/bench/gradients.safetensors:
 
 bench-network: package
 	tools/setup build demo
-	.venv/bin/python examples/demo/run.py --link $(RATE) --out out/bench-network
+	.venv/bin/python bench/network.py --link $(RATE)
 
 format:
 	tools/setup build test

@@ -63,19 +63,23 @@ TIMES = {
     "p10 to p90": "spread of the step",
     "CPU": "of all threads of rank 0, per step",
     "forward + backward": "without any communication",
+    "optimizer": "AdamW, fused",
+    "exchange": "the rest of the step: what exchanging gradients adds to it",
     "encode": "Gradwire: values to bytes",
     "decode": "Gradwire: bytes to values, with the sum",
     "wire": "Gradwire: blocked on the network",
     "wait": "Gradwire: what the backward waited for at its end; the rest was hidden behind it",
-    "link MB": "sent per step as the network device counts it, with TCP and IP headers; on loopback "
-    "that of both ranks",
+    "link MB": "sent per step as the network device counts it, with TCP and IP headers; on "
+    "loopback that of both ranks",
 }
 
 
 def time_columns(run: dict[str, Any]) -> list[str]:
     breakdown = run["breakdown"]
-    names = ("cpu_ms", "forward_backward_ms", "encode_ms", "decode_ms", "wire_ms", "wait_ms")
-    values = [breakdown[name] for name in names]
+    computing = [breakdown[name] for name in ("forward_backward_ms", "optimizer_ms")]
+    exchanging = [breakdown[name] for name in ("encode_ms", "decode_ms", "wire_ms", "wait_ms")]
+    rest = run["ms_per_step"] - sum(computing)
+    values = [breakdown["cpu_ms"], *computing, rest, *exchanging]
     return [
         run["codec"],
         f"{run['ms_per_step']:.1f}",
@@ -134,8 +138,9 @@ def summary(report: Report) -> str:
     for name in ("none", "bf16"):
         if name in runs:
             factor = runs[name]["ms_per_step"] / near["ms_per_step"]
-            way = f"{factor:.2f} times as fast as" if factor >= 1 else f"{1 / factor:.2f} times as slow as"
-            sentences.append(f"a step was {way} with {name}")
+            way = "faster" if factor >= 1 else "slower"
+            times = max(factor, 1 / factor)
+            sentences.append(f"a step was {times:.2f} times {way} than with {name}")
     difference = near["accuracy"] - none["accuracy"]
     sentences.append(f"accuracy differed by {difference:+.4f} from none")
     return "; ".join(sentences) + "."
@@ -168,7 +173,7 @@ def html_page(report: Report) -> str:
 <head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>Gradwire demo</title><style>{STYLE}</style></head>
 <body>
-<h1>Gradwire demo: two ranks, {html.escape(report["dataset"])}, link {html.escape(report["link"])}</h1>
+<h1>Gradwire demo: {html.escape(report["dataset"])}, link {html.escape(report["link"])}</h1>
 <p class="lead">{html.escape(summary(report))}</p>
 {html_table(list(EXPLANATIONS), rows)}
 <h2>Pictures</h2>

@@ -85,7 +85,7 @@ def run_all(arguments: argparse.Namespace) -> dict[str, Any]:
     link = launcher.choose_link(arguments.link)
     print(f"demo: two ranks, {arguments.steps} steps for each codec; link: {link.description}")
     if not arguments.data.is_dir():
-        print("demo: no Fashion-MNIST here (Debian: dataset-fashion-mnist), so scikit-learn's digits")
+        print("demo: scikit-learn's digits: no Fashion-MNIST here (Debian: dataset-fashion-mnist)")
     options = ["--steps", str(arguments.steps), "--data", str(arguments.data)]
     if arguments.short:
         options.append("--short")

@@ -58,6 +58,7 @@ class Run:
         self.cpu_ms: dict[int, float] = {}  # of all threads of this rank
         self.link_bytes: dict[int, int] = {}
         self.compute_ms: list[float] = []
+        self.optimizer_ms: list[float] = []
         self.errors: list[float] = []
         self.tests: list[dict[str, float]] = []
         self.replicas_identical = True
@@ -93,7 +94,9 @@ class Run:
             loss = self.backward(step)
             if local is not None:
                 self.compare(local)
+            updated = time.perf_counter()
             self.update(step)
+            self.optimizer_ms.append(1e3 * (time.perf_counter() - updated))
             milliseconds = 1e3 * (time.perf_counter() - start)
             self.losses.append(float(loss))
             if step >= self.warm_up and local is None:
@@ -185,6 +188,7 @@ class Run:
         curve = [self.step_ms.get(step, median) / 1e3 for step in range(self.steps)]
         breakdown = {
             "forward_backward_ms": statistics.median(self.compute_ms),
+            "optimizer_ms": statistics.median(self.optimizer_ms),
             "cpu_ms": statistics.median(self.cpu_ms.values()),
         }
         for name in ("encode_ms", "decode_ms", "wire_ms", "wait_ms"):

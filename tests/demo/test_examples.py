@@ -41,7 +41,8 @@ def test_cpp_all_reduce(tmp_path: Path) -> None:
     program = str(tmp_path / "build" / "cpp_all_reduce")
     near = run(program)
     assert near.returncode == 0, near.stderr
-    assert re.match(r"near_lossless\S*: ratio 3\.\d+, error \S+, all 4 ranks identical$", near.stdout)
+    words = r"near_lossless\S*: ratio 3\.\d+, error \S+, all 4 ranks identical$"
+    assert re.match(words, near.stdout)
     wrong = run(program, "zip")
     assert wrong.returncode == 2
     assert "zip" in wrong.stderr

@@ -74,7 +74,8 @@ def test_time_runs_out(tmp_path: Path) -> None:
 def test_a_signal_leaves_nothing(link: str, number: signal.Signals, tmp_path: Path) -> None:
     needs(link)
     marks = [tmp_path / "0", tmp_path / "1"]
-    program = f"echo $$ > {tmp_path}/made_$RANK; mv {tmp_path}/made_$RANK {tmp_path}/$RANK; sleep 60"
+    made = tmp_path / "made"  # moved, so that a mark is never read half-written
+    program = f"echo $$ > {made}_$RANK; mv {made}_$RANK {tmp_path}/$RANK; sleep 60"
     process = subprocess.Popen([sys.executable, str(TWO_HOSTS), link, "sh", "-c", program])
     deadline = time.monotonic() + 30
     while not all(mark.exists() for mark in marks):

@@ -24,13 +24,13 @@ namespace gradwire {
 // encode the same values to the same bytes (apart from the sender's noise and header).
 struct CodecSpec {
   CodecId id = CodecId::kNone;
-  std::uint32_t group = 0;         // values that share a scale; 0: the codec has none
-  double step = 0;                 // near_lossless: step / RMS of the group; 0: mantissa form
-  std::uint8_t mantissa = 0;       // near_lossless: mantissa bits kept; 0: step form
-  std::uint8_t bits = 0;           // block: bits per value
-  DType cast_dtype = DType{0};     // cast: what the values become
+  std::uint32_t group = 0;      // values that share a scale; 0: the codec has none
+  double step = 0;              // near_lossless: step / RMS of the group; 0: mantissa form
+  std::uint8_t mantissa = 0;    // near_lossless: mantissa bits kept; 0: step form
+  std::uint8_t bits = 0;        // block: bits per value
+  DType cast_dtype = DType{0};  // cast: what the values become
   Rounding rounding = Rounding::kNearest;
-  std::uint64_t seed = 0;          // stochastic rounding
+  std::uint64_t seed = 0;               // stochastic rounding
   std::uint32_t block_values = 262144;  // values per block; each block decodes alone
 
   // Errors: kUnknownCodec, kUnknownParameter (the message lists the valid ones), kOutOfRange
@@ -47,9 +47,9 @@ struct CodecDescription {
   CodecId id;
   std::string_view name;
   std::string_view summary;
-  std::string_view parameters;          // "step=X, mantissa=M, group=N, block=N"
-  std::string_view bound;               // error bound in words
-  std::vector<DType> dtypes;            // what it encodes
+  std::string_view parameters;             // "step=X, mantissa=M, group=N, block=N"
+  std::string_view bound;                  // error bound in words
+  std::vector<DType> dtypes;               // what it encodes
   std::vector<std::string_view> examples;  // specs used by tests, golden frames and bench
 };
 std::span<const CodecDescription> codecs();

@@ -39,8 +39,8 @@ struct FrameContext {
   std::uint32_t world = 0;
   std::uint32_t sender = 0;
   std::uint64_t group_id = 0;
-  std::uint64_t step = 0;       // optimizer step
-  std::uint64_t sequence = 0;   // number of the collective in its group
+  std::uint64_t step = 0;      // optimizer step
+  std::uint64_t sequence = 0;  // number of the collective in its group
   std::uint32_t segment = 0;
   std::uint32_t segment_count = 1;
   std::uint64_t first_value = 0;  // index of the frame's first value in the collective's tensor

@@ -49,11 +49,11 @@ std::string_view error_name(ErrorCode code) noexcept;
 
 struct Error {
   ErrorCode code = ErrorCode::kInternal;
-  std::string message;        // one line for a person, names the field and the value
-  std::string field;          // header field or argument, empty if none
-  std::string mine;           // value here, as text
-  std::string theirs;         // value found or value of the peer, as text
-  int rank = -1;              // the rank that is meant, -1 if none
+  std::string message;         // one line for a person, names the field and the value
+  std::string field;           // header field or argument, empty if none
+  std::string mine;            // value here, as text
+  std::string theirs;          // value found or value of the peer, as text
+  int rank = -1;               // the rank that is meant, -1 if none
   std::uint64_t sequence = 0;  // number of the collective, 0 if none
 
   // "PeerMismatch: codec: mine lossless, theirs none (rank 1, sequence 7)"

@@ -24,6 +24,16 @@ constexpr float float32_from_bits(std::uint32_t bits) noexcept {
   return std::bit_cast<float>(bits);
 }
 
+// All ones where a < b, else 0; a and b below 2^31. Selecting with masks, as `?:` around float
+// operations becomes a branch where the compiler honours floating-point traps (GCC does by
+// default), and then the loop is not vectorized.
+constexpr std::uint32_t less_mask(std::uint32_t a, std::uint32_t b) noexcept {
+  return static_cast<std::uint32_t>(static_cast<std::int32_t>(a - b) >> 31);
+}
+constexpr std::uint32_t select_bits(std::uint32_t mask, std::uint32_t a, std::uint32_t b) noexcept {
+  return (a & mask) | (b & ~mask);
+}
+
 // ---- bfloat16: the upper half of a float32 ----
 
 constexpr std::uint16_t bfloat16_from_float32_bits(std::uint32_t bits) noexcept {
@@ -42,23 +52,29 @@ constexpr std::uint32_t float32_bits_from_bfloat16(std::uint16_t bits) noexcept 
 // ---- float16: 5 exponent bits, bias 15, 10 mantissa bits ----
 
 constexpr std::uint16_t float16_from_float32_bits(std::uint32_t bits) noexcept {
+  constexpr std::uint32_t k2ToMinus14 = 0x38800000u;
   const std::uint32_t magnitude = bits & kFloat32Magnitude;
   // Normal result: drop 13 bits as above, then move the bias from 127 to 15 (112 << 10).
   const std::uint32_t normal =
       ((magnitude + 0xFFFu + ((magnitude >> 13) & 1u)) >> 13) - (112u << 10);
-  // Subnormal result: counts units of 2^-24. Scaling by a power of two, truncation and the rest
-  // are exact, so that the rounding mode has no say; a float32 that flush-to-zero would hide is
-  // far below half a unit.
-  const std::uint32_t bounded = magnitude < 0x38800000u ? magnitude : 0x38800000u;  // 2^-14
+  // Subnormal result, below 2^-14: counts units of 2^-24. Scaling by a power of two, truncation and
+  // the rest are exact, so that the rounding mode has no say; a float32 that flush-to-zero would
+  // hide is far below half a unit.
+  const std::uint32_t is_subnormal = less_mask(magnitude, k2ToMinus14);
+  const std::uint32_t bounded = select_bits(is_subnormal, magnitude, k2ToMinus14);
   const float scaled = float32_from_bits(bounded) * 0x1p24f;
   const auto units = static_cast<std::int32_t>(scaled);
   const float rest = scaled - static_cast<float>(units);
-  const std::int32_t up = static_cast<std::int32_t>(rest > 0.5f) |
-                          (static_cast<std::int32_t>(rest == 0.5f) & (units & 1));
-  const auto subnormal = static_cast<std::uint32_t>(units + up);
-  std::uint32_t result = magnitude < 0x38800000u ? subnormal : normal;
-  result = magnitude >= 0x477FF000u ? 0x7C00u : result;  // 65520, half way to 2^16
-  result = magnitude > kFloat32Inf ? 0x7E00u | ((magnitude >> 13) & 0x3FFu) : result;
+  // Up if rest > 1/2, or rest = 1/2 and units odd. Not negative, so its bits order like it.
+  constexpr std::uint32_t kHalf = 0x3F000000u;
+  const auto odd = static_cast<std::uint32_t>(units & 1);
+  const std::uint32_t up = less_mask(kHalf, float32_bits(rest) + odd) & 1u;
+  const std::uint32_t subnormal = static_cast<std::uint32_t>(units) + up;
+  constexpr std::uint32_t kOverflow = 0x477FF000u;  // 65520, half way to 2^16: tie, to even
+  const std::uint32_t nan = 0x7E00u | ((magnitude >> 13) & 0x3FFu);
+  const std::uint32_t large = select_bits(less_mask(kFloat32Inf, magnitude), nan, 0x7C00u);
+  const std::uint32_t result = select_bits(
+      is_subnormal, subnormal, select_bits(less_mask(magnitude, kOverflow), normal, large));
   return static_cast<std::uint16_t>(((bits >> 16) & 0x8000u) | result);
 }
 
@@ -70,7 +86,8 @@ constexpr std::uint32_t float32_bits_from_float16(std::uint16_t bits) noexcept {
   // Subnormal: m x 2^-24, m < 1024: exact in float32, and int to float is exact as well.
   const std::uint32_t subnormal =
       float32_bits(static_cast<float>(static_cast<std::int32_t>(magnitude)) * 0x1p-24f);
-  return sign | (magnitude >= 0x7C00u ? special : (magnitude < 0x400u ? subnormal : normal));
+  return sign | select_bits(less_mask(magnitude, 0x400u), subnormal,
+                            magnitude >= 0x7C00u ? special : normal);
 }
 
 // ---- float64 ----

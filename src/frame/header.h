@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "core/endian.h"
+#include "frame/block_index.h"
 #include "gradwire/frame.h"
 #include "gradwire/tensor_view.h"
 
@@ -71,7 +72,7 @@ struct FrameHeader {
   // Bytes before the first block. Cannot overflow: three 32-bit counts times small numbers.
   constexpr std::uint64_t header_length() const noexcept {
     return kHeaderBytes + kPartEntryBytes * std::uint64_t{part_count} +
-           32 * std::uint64_t{block_count} + metadata_bytes;
+           kBlockEntryBytes * std::uint64_t{block_count} + metadata_bytes;
   }
   bool operator==(const FrameHeader&) const = default;
 };

@@ -9,7 +9,8 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-DEBIAN_FOLDER = Path("/usr/share/datasets/fashion-mnist")  # package dataset-fashion-mnist
+from settings import DEBIAN_FOLDER
+
 SIDE = 28  # pixels
 
 

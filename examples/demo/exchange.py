@@ -9,8 +9,6 @@ import torch.distributed as dist
 from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 from torch.nn.parallel import DistributedDataParallel
 
-CODECS = ("none", "bf16", "int8", "lossless", "near_lossless")
-
 
 class Traffic(NamedTuple):
     """What one rank did, added up over all steps; milliseconds None where nobody measures them."""

@@ -14,18 +14,14 @@ import os
 import platform
 import sys
 import time
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-import torch
-
 import launcher
 import report
-from data import DEBIAN_FOLDER
-from exchange import CODECS
+from settings import CODECS, DEBIAN_FOLDER, SHORT_STEPS, STEPS
 
-STEPS = 240
-SHORT_STEPS = 12
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 
@@ -36,12 +32,10 @@ def processor() -> str:
     return platform.machine()
 
 
-def gradwire_version() -> str | None:
+def version_of(package: str) -> str | None:
     try:
-        from importlib.metadata import version
-
-        return version("gradwire")
-    except ImportError:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
         return None
 
 
@@ -52,8 +46,8 @@ def machine() -> dict[str, Any]:
         "load_average": os.getloadavg()[0],
         "system": f"{platform.system()} {platform.release()}",
         "python": platform.python_version(),
-        "torch": torch.__version__,
-        "gradwire": gradwire_version(),
+        "torch": version_of("torch"),
+        "gradwire": version_of("gradwire"),
     }
 
 

@@ -22,15 +22,11 @@ import torch.distributed as dist
 from torch.nn.functional import cross_entropy
 from torch.nn.parallel import DistributedDataParallel
 
-from data import DEBIAN_FOLDER, Dataset, Split, load, permutation
-from exchange import CODECS, make_exchange, relative_error
+from data import Dataset, Split, load, permutation
+from exchange import make_exchange, relative_error
 from model import learning_rate, make_model, make_optimizer
+from settings import BATCH, BUCKET_MB, CODECS, DEBIAN_FOLDER, PEAK_RATE, SEED
 
-SEED = 20
-BATCH = 128  # images per rank and step
-PEAK_RATE = 0.002
-# DDP's 25 MB would be one bucket for the whole model, with nothing to overlap.
-BUCKET_MB = 4
 SAMPLED = (0.05, 0.35, 0.65, 0.95)  # parts of the run after which rel_l2 is measured
 SHORT_EVALUATION = 2000  # test images, on the way
 
@@ -103,7 +99,7 @@ class Run:
                 self.step_ms[step] = milliseconds
                 self.cpu_ms[step] = 1e3 * (time.process_time() - cpu)
                 self.link_bytes[step] = self.sent_bytes() - sent
-            every = max(1, self.steps // 8)
+            every = max(4, self.steps // 8)
             if step % every == every - 1 and step + 1 < self.steps:
                 self.test(step, SHORT_EVALUATION)
             self.show(step)

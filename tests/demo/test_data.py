@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import gzip
-import importlib.util
 import struct
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
-SOURCE = Path(__file__).resolve().parents[2] / "examples" / "demo" / "data.py"
-specification = importlib.util.spec_from_file_location("demo_data", SOURCE)
-assert specification is not None and specification.loader is not None
-data = importlib.util.module_from_spec(specification)
-specification.loader.exec_module(data)
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "examples" / "demo"))
+import data  # noqa: E402
 
 
 def idx(values: np.ndarray) -> bytes:

@@ -5,6 +5,8 @@ if(GRADWIRE_SANITIZE)
   add_link_options(-fsanitize=${GRADWIRE_SANITIZE})
 endif()
 
+set(gradwire_compiler "${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}")
+
 # Warnings, the language, and floating-point arithmetic that gives the same bytes everywhere:
 # no contraction into FMA behind our back (see docs/format.md), never -ffast-math.
 function(gradwire_target target)
@@ -14,7 +16,8 @@ function(gradwire_target target)
   # GCC 12 warns of overlapping copies inside std::string's operator+ (its bug 105651).
   target_compile_options(${target} PRIVATE
     $<$<AND:$<CXX_COMPILER_ID:GNU>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,13>>:-Wno-restrict>)
-  if(GRADWIRE_WERROR)
+  # Only of the compilers that CI uses: a newer one may know warnings that nobody has seen yet.
+  if(GRADWIRE_WERROR AND gradwire_compiler MATCHES "^(GNU 12|Clang 14)\\.")
     target_compile_options(${target} PRIVATE -Werror)
   endif()
 endfunction()

@@ -98,8 +98,7 @@ Result<Request> C10dTransport::post(Direction direction, int peer, void* data, s
   try {
     std::vector<at::Tensor> tensors{
         at::from_blob(data, {static_cast<std::int64_t>(bytes)}, at::TensorOptions(at::kByte))};
-    pending.work =
-        is_send ? group_->send(tensors, peer, kTag) : group_->recv(tensors, peer, kTag);
+    pending.work = is_send ? group_->send(tensors, peer, kTag) : group_->recv(tensors, peer, kTag);
     const std::lock_guard lock(mutex_);
     const std::uint64_t request = next_request_++;
     pending_.emplace(request, pending);

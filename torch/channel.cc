@@ -1,5 +1,6 @@
 #include "channel.h"
 
+#include <new>
 #include <utility>
 
 namespace gradwire::internal {
@@ -56,11 +57,19 @@ Status Channel::all_reduce(TensorView data, std::span<const PartLayout> parts,
                            const CollectiveOptions& options, IfRetired if_retired,
                            CollectiveStats* stats) {
   const std::lock_guard call(call_mutex_);
-  if (Status status = ensure_connected(if_retired); !status.ok()) return status;
-  Status status = communicator_->all_reduce(data, parts, options, stats);
-  const std::lock_guard state(state_mutex_);
-  next_sequence_ = communicator_->next_sequence();
-  return status;
+  try {
+    if (Status status = ensure_connected(if_retired); !status.ok()) return status;
+    Status status = communicator_->all_reduce(data, parts, options, stats);
+    const std::lock_guard state(state_mutex_);
+    next_sequence_ = communicator_->next_sequence();
+    return status;
+  } catch (const std::bad_alloc&) {
+    drop_communicator();  // a group that is half made or half way through a call is of no use
+    Error error;
+    error.code = ErrorCode::kOutOfMemory;
+    error.message = "out of memory while a group of ranks was made";
+    return error;
+  }
 }
 
 void Channel::close() noexcept {

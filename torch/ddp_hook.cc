@@ -21,6 +21,12 @@ BucketReducer::Future make_future() {
   return c10::make_intrusive<c10::ivalue::Future>(c10::TensorType::get());
 }
 
+// One bucket of each run of `every`, and not the same of every step when `every` is a multiple of
+// a step's buckets: the place in the run moves on by one from run to run.
+bool is_sampled(std::uint64_t bucket, std::uint64_t every) {
+  return every != 0 && bucket % every == bucket / every % every;
+}
+
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
@@ -95,9 +101,8 @@ Status BucketReducer::configure(const ReducerSettings& settings) {
   options.codec = settings.codec;
   options.deadline = settings.deadline;
   options.step = step();
-  const Status status =
-      channel_.all_reduce({probe.data(), probe.size(), DType::kFloat32}, {}, options,
-                          internal::Channel::IfRetired::kReconnect);
+  const Status status = channel_.all_reduce({probe.data(), probe.size(), DType::kFloat32}, {},
+                                            options, internal::Channel::IfRetired::kReconnect);
   if (!status.ok()) {
     const std::lock_guard lock(mutex_);
     last_error_ = status.error();
@@ -219,8 +224,7 @@ BucketReducer::Future BucketReducer::enqueue(c10d::GradBucket& bucket, DType dty
       item.parts = layout(bucket);
       item.step = step_;
       item.is_first = std::exchange(step_begins_, false);
-      const std::uint64_t every = settings_.measure_every;
-      item.measure_error = every != 0 && stats_.buckets % every == 0;
+      item.measure_error = is_sampled(stats_.buckets, settings_.measure_every);
       ++stats_.buckets;
       if (item.is_last) ++step_, ++stats_.steps;
       queue_.push_back(std::move(item));

@@ -30,19 +30,19 @@ namespace gradwire {
 struct ReducerSettings {
   CodecSpec codec;
   std::chrono::milliseconds deadline{30000};
-  // Every n-th bucket measures the codec's error; 0: none does.
+  // One of n buckets measures the codec's error; 0: none does.
   std::uint64_t measure_every = 0;
 };
 
 // What was done since the settings were last changed. Times of this rank.
 struct ReducerStats {
-  CollectiveStats collective;    // sums over all buckets that were compressed
-  std::uint64_t steps = 0;       // rounds of the reducer (their last bucket was seen)
-  std::uint64_t buckets = 0;     // handed over, fallbacks included
-  std::uint64_t fallbacks = 0;   // not compressed: sparse gradients, or detached
-  std::uint64_t errors = 0;      // buckets that failed
-  double exposed_seconds = 0;    // from a step's last bucket to its result: what the backward waits
-  std::uint64_t sequence = 0;    // next collective of the sub-group
+  CollectiveStats collective;   // sums over all buckets that were compressed
+  std::uint64_t steps = 0;      // rounds of the reducer (their last bucket was seen)
+  std::uint64_t buckets = 0;    // handed over, fallbacks included
+  std::uint64_t fallbacks = 0;  // not compressed: sparse gradients, or detached
+  std::uint64_t errors = 0;     // buckets that failed
+  double exposed_seconds = 0;   // from a step's last bucket to its result: what the backward waits
+  std::uint64_t sequence = 0;   // next collective of the sub-group
 };
 
 // Reduces buckets on a thread of its own. Shared by the hook (owned by torch's reducer) and the
@@ -74,7 +74,7 @@ class BucketReducer {
   // Waits for the buckets under way; from then on buckets take a plain all-reduce over `group`.
   void detach();
 
-  // Takes a bucket over. Never blocks, never throws; the future holds the bucket's buffer.
+  // Takes a bucket over without blocking. The future holds the bucket's buffer, or the error.
   Future submit(c10d::GradBucket& bucket);
 
   ReducerStats stats() const;

@@ -1,9 +1,9 @@
 // The Python module gradwire._torch. Private: gradwire.attach and gradwire.all_reduce use it.
 
 #include <torch/csrc/Exceptions.h>
-#include <torch/csrc/distributed/c10d/reducer.hpp>
 #include <torch/csrc/jit/python/pybind_utils.h>
 #include <torch/extension.h>
+#include <torch/csrc/distributed/c10d/reducer.hpp>
 
 #include <cmath>
 #include <memory>
@@ -46,8 +46,8 @@ void delete_without_gil(T* object) {
 
 Error connect_error(const std::string& what) {
   Error error;
-  const bool timed_out = what.find("imed out") != std::string::npos ||
-                         what.find("imeout") != std::string::npos;
+  const bool timed_out =
+      what.find("imed out") != std::string::npos || what.find("imeout") != std::string::npos;
   error.code = timed_out ? ErrorCode::kDeadlineExceeded : ErrorCode::kPeerLost;
   error.message = "cannot make a group of these ranks: " + what.substr(0, what.find('\n'));
   return error;
@@ -232,17 +232,16 @@ void bind_reducer(py::module_& module) {
           },
           py::arg("reducer"), "Makes this the hook of torch's reducer, for good.")
       .def("number_parameters", &BucketReducer::number_parameters, py::arg("parameters"))
-      .def("configure", &configure, py::arg("codec"), py::arg("deadline"),
-           py::arg("measure_every"), py::arg("compare"))
+      .def("configure", &configure, py::arg("codec"), py::arg("deadline"), py::arg("measure_every"),
+           py::arg("compare"))
       .def("detach", &BucketReducer::detach, Release())
       .def("submit", &submit, py::arg("bucket"))
       .def("stats", &reducer_stats)
       .def("last_error", &reducer_last_error)
       .def("close", &BucketReducer::shut_down, Release(),
            "Ends the thread; buckets fail from now on.")
-      .def_property(
-          "step", py::cpp_function(&BucketReducer::step, Release()),
-          py::cpp_function(&BucketReducer::set_step, Release()));
+      .def_property("step", py::cpp_function(&BucketReducer::step, Release()),
+                    py::cpp_function(&BucketReducer::set_step, Release()));
 }
 
 }  // namespace
@@ -260,6 +259,7 @@ PYBIND11_MODULE(_torch, module) {
       .def("close", &Channel::close, py::call_guard<py::gil_scoped_release>());
   module.def("check_dtype", &check_dtype_of, py::arg("codec"), py::arg("tensor"),
              "Raises UnsupportedDType if `codec` cannot encode values like those of `tensor`.");
-  module.def("canonical", [](const std::string& codec) { return parse_codec(codec).to_string(); },
-             py::arg("codec"), "The text of `codec` with every parameter that matters.");
+  module.def(
+      "canonical", [](const std::string& codec) { return parse_codec(codec).to_string(); },
+      py::arg("codec"), "The text of `codec` with every parameter that matters.");
 }

@@ -164,14 +164,15 @@ def inspect(blob: Any) -> dict[str, Any]:
     frames = []
     for _, info, metadata in _described_frames(blob):
         names, shapes = _names_and_shapes(info, metadata)
-        frame = {key: value for key, value in info.items() if key not in ("metadata", "part_counts")}
+        frame = {k: v for k, v in info.items() if k not in ("metadata", "part_counts")}
         frame["format"] = metadata.get("format", "")
         frame["parts"] = [
             {"name": name, "shape": list(shape), "values": count}
             for name, shape, count in zip(names, shapes, info["part_counts"], strict=True)
         ]
         frames.append(frame)
-    totals = {key: sum(f[key] for f in frames) for key in ("values", "header_length", "encoded_length")}
+    summed = ("values", "header_length", "encoded_length")
+    totals = {key: sum(frame[key] for frame in frames) for key in summed}
     raw = sum(frame["values"] * _NUMPY_TYPES[frame["dtype"]].itemsize for frame in frames)
     return {
         "version": frames[0]["version"],
@@ -231,8 +232,8 @@ def _make_item(name: str, value: Any, dtype: str | None) -> _Item:
     if dtype is None or dtype == own:
         if own is None:
             raise TypeError(
-                f"array {name} has type {array.dtype.str if array.dtype.names is None else 'record'}"
-                f" ({array.dtype}); one of (little-endian): {', '.join(_NUMPY_TYPES)}"
+                f"array {name} has type {array.dtype} ({array.dtype.str}); "
+                f"one of (little-endian): {', '.join(_NUMPY_TYPES)}"
             )
         return _Item(name, array, own)
     if dtype not in _NUMPY_TYPES:

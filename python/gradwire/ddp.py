@@ -215,8 +215,9 @@ def attach(
     Args:
         model: the DDP model, its parameters in CPU memory.
         codec: ``"name"`` or ``"name:key=value,..."``, the same on all ranks.
-        deadline: seconds that a rank waits for another one at most.
-        measure_every: every n-th bucket measures the error of the codec; 0: none.
+        deadline: seconds that a rank waits for another one at most; longer than the longest
+            pause of a single rank (one that writes checkpoints, for instance).
+        measure_every: one of n buckets measures the error of the codec; 0: none.
 
     A second call on the same model changes the settings, starts the statistics again and returns
     the same handle. The first call makes a group of connections beside the model's own.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import io
+import sys
 
 import torch
 import torch.distributed as dist
@@ -260,27 +261,27 @@ def case_backward_overlaps(rank: int, world: int) -> None:
 
 
 def case_no_python_runs_per_bucket(rank: int, world: int) -> None:
-    import sys
-    import threading
+    def gradwire_functions_in_backward(model) -> list[str]:
+        seen = []
 
-    model = ddp()
-    gradwire.attach(model)
-    train(model, rank, steps=1)
-    seen = []
+        def profile(frame, event, arg) -> None:
+            if frame.f_globals.get("__name__", "").startswith("gradwire"):
+                seen.append(frame.f_code.co_name)
 
-    def profile(frame, event, arg) -> None:
-        if "gradwire" in frame.f_code.co_filename:
-            seen.append(frame.f_code.co_qualname)
+        loss = model(batch(rank, 0)).square().mean()
+        sys.setprofile(profile)
+        try:
+            loss.backward()
+        finally:
+            sys.setprofile(None)
+        return seen
 
-    loss = model(batch(rank, 0)).square().mean()
-    threading.setprofile(profile)
-    sys.setprofile(profile)
-    try:
-        loss.backward()
-    finally:
-        sys.setprofile(None)
-        threading.setprofile(None)
-    assert seen == []
+    attached, hooked = ddp(), ddp()
+    gradwire.attach(attached)
+    hooked.register_comm_hook(gradwire.HookState(), gradwire.hook)
+    for _ in range(2):
+        assert gradwire_functions_in_backward(attached) == []
+        assert "hook" in gradwire_functions_in_backward(hooked)
 
 
 def case_python_hook(rank: int, world: int) -> None:

@@ -86,7 +86,8 @@ class Ranks:
 
     def run(self, file: str, case: str, timeout: float = 60.0, dies: tuple[int, ...] = ()) -> None:
         """Runs a case on all ranks; those in ``dies`` must end without an answer."""
-        if not self._ranks:
+        is_new = not self._ranks
+        if is_new:
             folder = Path(self._folder.name)
             self._ranks = [Rank(rank, self.world, folder) for rank in range(self.world)]
         self._calls += 1
@@ -94,8 +95,8 @@ class Ranks:
         log_starts = [rank.log.stat().st_size for rank in self._ranks]
         for rank in self._ranks:
             rank.send({"file": file, "case": case, "store": store})
-        # The first case of a pair waits for the import of torch.
-        limit = timeout + (60.0 if self._calls == 1 else 0.0)
+        # The first case of new processes waits for the import of torch.
+        limit = timeout + (60.0 if is_new else 0.0)
         answers = self._collect(time.monotonic() + limit)
         wrong = [
             f"rank {rank}: {answers.get(rank, f'no answer within {limit:.0f} s')}"
@@ -139,12 +140,11 @@ class Ranks:
         return "".join(texts)
 
 
-def run_scripts(script: str, world: int = 2, timeout: float = 60.0) -> list[tuple[int, str, float]]:
+def run_scripts(script: str, world: int = 2, timeout: float = 60.0) -> list[tuple[int, str]]:
     """Runs a Python script as separate processes that end by themselves.
 
     The script finds RANK, WORLD_SIZE and STORE (a file) in its environment. Returns each
-    process's exit status, output, and the time until the last one ended; a process that is still
-    running at the time limit is killed and has status -9.
+    process's exit status and output; one that still runs at the time limit is killed (-9).
     """
     with tempfile.TemporaryDirectory(prefix="gradwire-script-") as folder:
         env = {**os.environ, "WORLD_SIZE": str(world), "STORE": f"{folder}/store"}
@@ -168,7 +168,7 @@ def run_scripts(script: str, world: int = 2, timeout: float = 60.0) -> list[tupl
             except subprocess.TimeoutExpired:
                 process.kill()
                 output, _ = process.communicate()
-            results.append((process.returncode, output, time.monotonic() - start))
+            results.append((process.returncode, output))
         return results
 
 

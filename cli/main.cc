@@ -1,6 +1,7 @@
 // The command line of Gradwire. Exit status: 0 fine, 1 the data is bad (named on stderr), 2 wrong
 // usage.
 #include <CLI/CLI.hpp>
+#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <functional>
@@ -144,6 +145,7 @@ int parse_and_run(int argc, char** argv) {
 }  // namespace gradwire::cli
 
 int main(int argc, char** argv) {
+  signal(SIGXFSZ, SIG_IGN);  // a file size limit is an error of write(), not the end
   try {
     return gradwire::cli::parse_and_run(argc, argv);
   } catch (const std::bad_alloc&) {

@@ -137,7 +137,8 @@ def test_a_row_for_each_type(cli: Cli, tmp_path: Path) -> None:
     safetensors.numpy.save_file(tensors, tmp_path / "x.safetensors")
     rows = bench(cli, tmp_path / "x.safetensors", "none", "int8")
     assert [(r["dtype"], r["codec"], r["values"]) for r in rows] == [
-        ("float32", "none", 6200), ("float32", "int8", 6200), ("bfloat16", "none", 6000)]  # fmt: skip
+        ("float32", "none", 6200), ("float32", "int8", 6200),
+        ("bfloat16", "none", 6000)]  # fmt: skip
     run = cli("bench", tmp_path / "x.safetensors", "--codec", "int8", "--runs", 1, "--json")
     assert "int8 left out" in run.err and "bfloat16" in run.err
 

@@ -135,8 +135,9 @@ def test_values_alone(cli: Cli, tmp_path: Path, safetensors_file: Path) -> None:
 
 
 def test_equal_input_gives_equal_bytes(cli: Cli, tmp_path: Path, safetensors_file: Path) -> None:
+    more = ["--codec", "int8", "--fallback", "lossless"]
     for name in ("a.gw", "b.gw"):
-        cli("encode", safetensors_file, tmp_path / name, "--codec", "int8", "--fallback", "lossless")
+        cli("encode", safetensors_file, tmp_path / name, *more)
     assert (tmp_path / "a.gw").read_bytes() == (tmp_path / "b.gw").read_bytes()
 
 

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import resource
+import signal
 import subprocess
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
+import safetensors.numpy
 from cli_support import Cli, gradient
 
 
@@ -82,7 +86,8 @@ def test_messages_list_what_is_valid(cli: Cli, tmp_path: Path, npy: Path) -> Non
 
 @pytest.mark.parametrize(
     "arguments",
-    [["inspect", "F"], ["verify", "F"], ["decode", "F", "OUT"], ["bench", "F.npy", "--codec", "none"],
+    [["inspect", "F"], ["verify", "F"], ["decode", "F", "OUT"],
+     ["bench", "F.npy", "--codec", "none"],
      ["encode", "F.npy", "OUT", "--codec", "none"],
      ["encode", "F", "OUT", "--codec", "none", "--dtype", "float32"]],
 )  # fmt: skip
@@ -122,6 +127,51 @@ def test_an_older_output_survives_a_failure(cli: Cli, tmp_path: Path, gw: Path) 
     assert "BlockChecksum" in cli("decode", tmp_path / "damaged.gw", out, status=1).err
     assert out.read_bytes() == good
     assert not list(tmp_path.glob("*.part"))
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """200 MB of zeros that take no space on the disk."""
+    path = tmp_path_factory.mktemp("large") / "x.bin"
+    with path.open("wb") as file:
+        file.truncate(200_000_000)
+    return path
+
+
+def test_a_full_disk_leaves_nothing(cli: Cli, tmp_path: Path, large: Path) -> None:
+    done = subprocess.run(
+        [cli.binary, "encode", large, tmp_path / "out.gw", "--codec", "none", "--dtype", "int8"],
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20)),
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1, done
+    assert "out.gw: cannot write" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interruption_leaves_nothing(
+    cli: Cli, tmp_path: Path, large: Path, number: signal.Signals
+) -> None:
+    process = subprocess.Popen(
+        [cli.binary, "encode", large, tmp_path / "out.gw", "--codec", "lossless",
+         "--dtype", "float64"], stdout=subprocess.DEVNULL)  # fmt: skip
+    while not list(tmp_path.iterdir()):
+        assert process.poll() is None
+        time.sleep(0.001)
+    process.send_signal(number)
+    assert process.wait(timeout=60) in (-number, 0)  # 0: it was done before the signal came
+    left = [path.name for path in tmp_path.iterdir()]
+    assert left == ([] if process.returncode else ["out.gw"])
+
+
+def test_names_cannot_steer_the_terminal(cli: Cli, tmp_path: Path) -> None:
+    safetensors.numpy.save_file({"a\x1b[2Jb": np.zeros(2)}, tmp_path / "x.safetensors")
+    cli("encode", tmp_path / "x.safetensors", tmp_path / "x.gw", "--codec", "none")
+    assert "\x1b" not in cli("inspect", tmp_path / "x.gw").out
+    (frame,) = json.loads(cli("inspect", tmp_path / "x.gw", "--json").out)["results"]
+    assert frame["parts"][0]["name"] == "a\x1b[2Jb"
 
 
 def test_output_through_a_link_replaces_its_target(cli: Cli, tmp_path: Path, gw: Path) -> None:

@@ -32,7 +32,8 @@ def test_every_type_comes_back(name: str) -> None:
 
 def test_strides_gradients_and_containers() -> None:
     x = torch.randn(40, 30, 5, requires_grad=True)
-    for tensor in (x.permute(2, 0, 1), x[::2, 3:], x.to(torch.bfloat16).mT[0], x.expand(2, 40, 30, 5)):
+    for tensor in (x.permute(2, 0, 1), x[::2, 3:], x.to(torch.bfloat16).mT[0],
+                   x.expand(2, 40, 30, 5)):  # fmt: skip
         assert same_bits(gradwire.decode(gradwire.encode(tensor, "lossless")), tensor.detach())
     named = {"a": x, "b": torch.arange(3)}
     back = gradwire.decode(gradwire.encode(named, "lossless"))

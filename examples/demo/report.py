@@ -93,7 +93,7 @@ def time_columns(run: dict[str, Any]) -> list[str]:
 
 STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; color: #1c2430; background: #fff;
-       max-width: 62rem; margin: 2rem auto; padding: 0 1rem; }
+       max-width: 74rem; margin: 2rem auto; padding: 0 1rem; }
 h1 { font-size: 1.6rem; margin-bottom: .2rem; } h2 { font-size: 1.15rem; margin-top: 2.2rem; }
 .lead { font-size: 1.1rem; }
 .scroll { overflow-x: auto; }

@@ -215,7 +215,7 @@ Status run_bench(const BenchArguments& arguments) {
   std::vector<Row> rows;
   bool any_asked = false;
   for (const std::string& path : arguments.files) {
-    const Status status = bench_file(path, arguments, *specs, min_bytes, rows, any_asked);
+    Status status = bench_file(path, arguments, *specs, min_bytes, rows, any_asked);
     if (!status.ok()) return status;
   }
   if (!any_asked) return bad_usage("no file has values that one of the codecs takes");

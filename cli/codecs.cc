@@ -10,9 +10,6 @@
 namespace gradwire::cli {
 namespace {
 
-// The instruction set that the kernels were built for; there is one so far.
-constexpr const char* kTarget = "portable";
-
 std::vector<std::string> dtype_list(const CodecDescription& codec) {
   std::vector<std::string> names;
   for (const DType dtype : codec.dtypes) names.emplace_back(dtype_name(dtype));
@@ -29,6 +26,7 @@ std::string joined(const std::vector<std::string>& words) {
 
 Status run_codecs(const CodecsArguments& arguments) {
   OrderedJson results = OrderedJson::array();
+  const std::string target(simd_target());
   for (const CodecDescription& codec : codecs()) {
     const std::vector<std::string> examples(codec.examples.begin(), codec.examples.end());
     if (arguments.json) {
@@ -39,7 +37,7 @@ Status run_codecs(const CodecsArguments& arguments) {
                          {"bound", codec.bound},
                          {"dtypes", dtype_list(codec)},
                          {"examples", examples},
-                         {"target", kTarget}});
+                         {"target", target}});
       continue;
     }
     std::printf("%s: %s\n", std::string(codec.name).c_str(), std::string(codec.summary).c_str());
@@ -48,7 +46,7 @@ Status run_codecs(const CodecsArguments& arguments) {
     }
     std::printf("  bound       %s\n  types       %s\n  examples    %s\n  kernels     %s\n",
                 std::string(codec.bound).c_str(), joined(dtype_list(codec)).c_str(),
-                joined(examples).c_str(), kTarget);
+                joined(examples).c_str(), target.c_str());
   }
   if (arguments.json) print_results(results);
   return {};

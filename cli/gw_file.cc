@@ -59,7 +59,7 @@ Status read_tensors(const std::string& format, GwFrame& frame) {
     if (described) {
       tensor.shape.clear();
       tensor.name = text_at(entries[i], "name");
-      const Status status = read_shape(entries[i], tensor);
+      Status status = read_shape(entries[i], tensor);
       if (!status.ok()) return status;
       if (const std::string type = text_at(entries[i], "dtype"); !type.empty()) tensor.type = type;
     }
@@ -93,7 +93,7 @@ Status read_frame(GwFile& file, std::size_t number, std::size_t count) {
   if (format != file.format) {
     return bad_data("is of a file of format " + format + ", the first frame of " + file.format);
   }
-  const Status status = check_number(frame.metadata, number, count);
+  Status status = check_number(frame.metadata, number, count);
   if (!status.ok()) return status;
   return read_tensors(file.format, frame);
 }

@@ -193,7 +193,7 @@ Result<TensorFile> read_safetensors(InputFile input) {
   std::uint64_t length = 0;
   for (int i = 7; i >= 0; --i) length = length << 8 | static_cast<std::uint64_t>(bytes[i]);
   if (length > kHeaderLimit || length > bytes.size() - 8) {
-    return bad_data("no safetensors file: a header of " + std::to_string(length) +
+    return bad_data("truncated, or no safetensors file: a header of " + std::to_string(length) +
                     " bytes in a file of " + std::to_string(bytes.size()));
   }
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()) + 8, length);

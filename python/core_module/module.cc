@@ -31,6 +31,7 @@ py::bytes encode_frame(const std::vector<py::object>& arrays, const std::string&
   const DType dtype = dtype_from_name(dtype_text);
   const std::vector<Buffer> buffers = open_buffers(arrays, /*writable=*/false);
   std::vector<Part> parts;
+  parts.reserve(buffers.size());
   std::uint64_t values = 0;
   for (const Buffer& buffer : buffers) {
     const std::uint64_t count = value_count(buffer, dtype);
@@ -68,6 +69,7 @@ void decode_frame(const py::object& frame, const std::string& dtype_text,
   const DType dtype = dtype_from_name(dtype_text);
   const std::vector<Buffer> buffers = open_buffers(arrays, /*writable=*/true);
   std::vector<TensorView> views;
+  views.reserve(buffers.size());
   for (const Buffer& buffer : buffers) {
     views.push_back({buffer.data(), value_count(buffer, dtype), dtype});
   }

@@ -53,6 +53,10 @@ struct CodecDescription {
   std::vector<std::string_view> examples;  // specs used by tests, golden frames and bench
 };
 std::span<const CodecDescription> codecs();
+// Instruction set of the vector kernels in use: "avx512_vbmi2", "avx512", "avx2", "neon",
+// "portable". All give the same bytes. The environment variable GRADWIRE_TARGET, read at the first
+// use, forces a lesser one.
+std::string_view simd_target() noexcept;
 // kUnsupportedDType if `spec` cannot encode `dtype`.
 Status check_dtype(const CodecSpec& spec, DType dtype);
 

@@ -10,7 +10,9 @@
 
 #include "codec/block_codec.h"
 #include "entropy/tans_decode.h"
+#include "entropy/tans_decode_simd.h"
 #include "entropy/tans_encode.h"
+#include "entropy/tans_encode_simd.h"
 #include "entropy/tans_table.h"
 #include "quantize/group_scale_ref.h"
 
@@ -30,9 +32,11 @@ struct CodedScratch {
   std::vector<std::uint64_t> outliers;  // bit patterns, last value first
   TansEncodeTable encode_table;
   TansEncodeLanes encode_lanes;
+  TansVectorEncoder vector_encoder;
   // One block, decoder.
   TansDecodeTable decode_table;
   TansDecoder decoder;
+  TansVectorDecoder vector_decoder;
 };
 
 // Groups of `group` > 0 values in a block.

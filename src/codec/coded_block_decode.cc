@@ -10,6 +10,7 @@
 #include "core/fp_environment.h"
 #include "core/status_macros.h"
 #include "quantize/exponent_form_ref.h"
+#include "quantize/float32_simd.h"
 #include "quantize/step_form_ref.h"
 
 namespace gradwire::internal {
@@ -22,6 +23,7 @@ struct Sections {
   std::span<const std::byte> scales;
   std::span<const std::byte> plane;
   std::span<const std::byte> outliers;
+  const std::byte* end = nullptr;  // of the block
 };
 
 Error corrupt(const char* section, const std::string& what) {
@@ -31,6 +33,7 @@ Error corrupt(const char* section, const std::string& what) {
 // No product overflows: values and groups are counts of memory that exists, below 2^48.
 Status cut_sections(const BlockEntry& entry, std::span<const std::byte> bytes, std::uint64_t values,
                     std::uint64_t groups, std::size_t value_size, Sections* sections) {
+  sections->end = bytes.data() + bytes.size();
   ByteReader reader(bytes);
   const bool own_table = (entry.flags & kBlockFlagOwnTable) != 0;
   const bool complete =
@@ -99,12 +102,17 @@ class BlockDecoder {
         entry_(entry),
         sections_(sections),
         split_{entry.mantissa, entry.plane_bytes},
+        vector_(entry.lanes == kMaxLanes && has_vector_decoder()),
         scratch_(*scratch) {}
 
   Status decode(std::span<const PieceOut> pieces) {
     const char* problem =
         start_decoder(sections_.lane_states, entry_.lanes, sections_.words, &scratch_.decoder);
     if (problem != nullptr) return corrupt("lane states", problem);
+    if (vector_) {
+      start_vector_decoder(scratch_.decode_table, scratch_.decoder, sections_.end,
+                           &scratch_.vector_decoder);
+    }
     std::uint64_t group = 0;
     for (const PieceOut& piece : pieces) {
       for (std::uint64_t begin = 0; begin < piece.count; begin += group_) {
@@ -113,6 +121,7 @@ class BlockDecoder {
         GRADWIRE_RETURN_IF_ERROR(decode_group(group++, count, piece.data + begin * sizeof(Bits)));
       }
     }
+    if (vector_) finish_vector_decoder(scratch_.vector_decoder, &scratch_.decoder);
     problem = finish_decoder(scratch_.decoder);
     if (problem != nullptr) return corrupt("words", problem);
     if (outliers_used_ != entry_.outlier_count) {
@@ -138,9 +147,9 @@ class BlockDecoder {
       return corrupt("scales", "scale " + std::to_string(scale) + " is outside " +
                                    std::to_string(least) + ".." + std::to_string(most));
     }
-    decode_group_ref(scratch_.decode_table, &scratch_.decoder, scratch_.tokens.data(),
-                     scratch_.lane_bits.data(), count);
-    auto* values = reinterpret_cast<Bits*>(scratch_.values.data());
+    decode_tokens(count);
+    const bool aligned = reinterpret_cast<std::uintptr_t>(out) % alignof(Bits) == 0;
+    auto* values = reinterpret_cast<Bits*>(aligned ? out : scratch_.values.data());
     if (!dequantize(values, count, scale, plane)) {
       return corrupt("words", "a value is outside the type");
     }
@@ -148,8 +157,19 @@ class BlockDecoder {
       return corrupt("outliers", "more are used than the " + std::to_string(entry_.outlier_count) +
                                      " that there are");
     }
-    std::memcpy(out, values, count * sizeof(Bits));
+    if (!aligned) std::memcpy(out, values, count * sizeof(Bits));
     return {};
+  }
+
+  void decode_tokens(std::uint32_t count) noexcept {
+    std::uint8_t* tokens = scratch_.tokens.data();
+    std::uint16_t* lane_bits = scratch_.lane_bits.data();
+    if (vector_) {
+      decode_group_simd(scratch_.decode_table, &scratch_.decoder, &scratch_.vector_decoder, tokens,
+                        lane_bits, count);
+    } else {
+      decode_group_ref(scratch_.decode_table, &scratch_.decoder, tokens, lane_bits, count);
+    }
   }
 
   bool dequantize(Bits* values, std::uint32_t count, std::int32_t scale,
@@ -157,16 +177,20 @@ class BlockDecoder {
     const std::uint8_t* tokens = scratch_.tokens.data();
     const std::uint16_t* lane_bits = scratch_.lane_bits.data();
     if constexpr (kIsFloat32) {
-      if (step_form_) return dequantize_step_ref(tokens, lane_bits, count, scale, values);
+      return step_form_
+                 ? dequantize_step_simd(tokens, lane_bits, count, scale, values)
+                 : dequantize_exponent_simd(tokens, lane_bits, plane, count, scale, split_, values);
+    } else {
+      return dequantize_exponent_ref<Format>(tokens, lane_bits, plane, count, scale, split_,
+                                             values);
     }
-    return dequantize_exponent_ref<Format>(tokens, lane_bits, plane, count, scale, split_, values);
   }
 
   // False if there are fewer outliers than escapes.
   bool place_outliers(Bits* values, std::uint32_t count) noexcept {
+    if (!any_escape_simd(scratch_.tokens.data(), count)) return true;
     std::uint32_t escapes = 0;
     for (std::uint32_t i = 0; i < count; ++i) escapes += scratch_.tokens[i] == kTokenEscape;
-    if (escapes == 0) return true;
     if (entry_.outlier_count - outliers_used_ < escapes) return false;
     for (std::uint32_t i = 0; i < count; ++i) {
       if (scratch_.tokens[i] != kTokenEscape) continue;
@@ -180,6 +204,7 @@ class BlockDecoder {
   const BlockEntry& entry_;
   const Sections& sections_;
   const MantissaSplit split_;
+  const bool vector_;  // lanes in vector registers
   CodedScratch& scratch_;
   std::size_t plane_offset_ = 0;
   std::size_t outliers_used_ = 0;

@@ -8,6 +8,7 @@
 #include "core/byte_writer.h"
 #include "core/fp_environment.h"
 #include "quantize/exponent_form_ref.h"
+#include "quantize/float32_simd.h"
 #include "quantize/step_form_ref.h"
 
 namespace gradwire::internal {
@@ -53,6 +54,7 @@ class BlockEncoder {
     for (const Piece& piece : pieces) values_ += piece.count;
     groups_ = count_groups(pieces, spec_.group);
     lanes_ = coded_lanes(values_);
+    vector_ = lanes_ == kMaxLanes && has_vector_encoder();
     const Frequencies& frequencies = *find_builtin_table(context.table);
     if (step_form_) {
       factor_ = scale_factor(spec_.step);
@@ -67,11 +69,12 @@ class BlockEncoder {
   }
 
   void encode() {
-    grow(&scratch_.words, values_ + 1);  // the coder may touch one word behind its last
+    grow(&scratch_.words, values_ + kEncodeSlackWords);  // the coder touches words behind its last
     grow(&scratch_.scales, groups_);
     grow(&scratch_.plane, values_ * split_.plane_bytes);
     scratch_.outliers.clear();
     scratch_.encode_lanes.fill(TansEncodeLane{});
+    if (vector_) start_vector_encoder(scratch_.encode_table, &scratch_.vector_encoder);
     words_end_ = scratch_.words.data();
     std::uint64_t index = values_;
     std::uint64_t group = groups_;
@@ -86,6 +89,7 @@ class BlockEncoder {
         end = begin;
       }
     }
+    if (vector_) finish_vector_encoder(scratch_.vector_encoder, &scratch_.encode_lanes);
     finish_scales();
   }
 
@@ -141,9 +145,8 @@ class BlockEncoder {
 
   // Returns the group's scale, kZeroGroup or kUndefinedScale.
   std::int16_t encode_group(const std::byte* data, std::uint32_t count, std::byte* plane) {
-    auto* values = reinterpret_cast<Bits*>(scratch_.values.data());
-    std::memcpy(values, data, count * sizeof(Bits));
-    const GroupScale scale = group_scale_ref<Format>(values, count, factor_);
+    const Bits* values = aligned_values(data, count);
+    const GroupScale scale = group_scale(values, count);
     const bool keeps_sign = spec_.id == CodecId::kLossless;
     if (scale.zero && !(keeps_sign && scale.negative_zero)) {
       if (split_.plane_bytes > 0) std::memset(plane, 0, count * split_.plane_bytes);
@@ -155,10 +158,34 @@ class BlockEncoder {
         if (scratch_.tokens[i] == kTokenEscape) scratch_.outliers.push_back(values[i]);
       }
     }
-    words_end_ =
-        encode_group_ref(scratch_.encode_table, lanes_, scratch_.tokens.data(),
-                         scratch_.lane_bits.data(), count, &scratch_.encode_lanes, words_end_);
+    code(count);
     return scale.finite || scale.zero ? static_cast<std::int16_t>(number) : kUndefinedScale;
+  }
+
+  // The values where they are, or copied if they lie askew.
+  const Bits* aligned_values(const std::byte* data, std::uint32_t count) noexcept {
+    if (reinterpret_cast<std::uintptr_t>(data) % alignof(Bits) == 0) {
+      return reinterpret_cast<const Bits*>(data);
+    }
+    std::memcpy(scratch_.values.data(), data, count * sizeof(Bits));
+    return reinterpret_cast<const Bits*>(scratch_.values.data());
+  }
+
+  GroupScale group_scale(const Bits* values, std::uint32_t count) const noexcept {
+    if constexpr (kIsFloat32) return group_scale_simd(values, count, factor_);
+    return group_scale_ref<Format>(values, count, factor_);
+  }
+
+  void code(std::uint32_t count) noexcept {
+    const std::uint8_t* tokens = scratch_.tokens.data();
+    const std::uint16_t* lane_bits = scratch_.lane_bits.data();
+    if (vector_) {
+      words_end_ = encode_group_simd(scratch_.encode_table, tokens, lane_bits, count,
+                                     &scratch_.vector_encoder, words_end_);
+    } else {
+      words_end_ = encode_group_ref(scratch_.encode_table, lanes_, tokens, lane_bits, count,
+                                    &scratch_.encode_lanes, words_end_);
+    }
   }
 
   static std::int32_t step_scale(const GroupScale& scale) noexcept {
@@ -176,17 +203,18 @@ class BlockEncoder {
                          std::byte* plane) noexcept {
     std::uint8_t* tokens = scratch_.tokens.data();
     std::uint16_t* lane_bits = scratch_.lane_bits.data();
-    const Bits* source = values;
     if constexpr (kIsFloat32) {
-      if (step_form_) return quantize_step_ref(values, count, scale, q_max_, tokens, lane_bits);
+      if (step_form_) return quantize_step_simd(values, count, scale, q_max_, tokens, lane_bits);
+      const Bits* source = values;
       if (rounds_mantissa()) {
-        std::memcpy(scratch_.rounded.data(), values, count * sizeof(Bits));
-        round_mantissa_ref(scratch_.rounded.data(), count, split_.mantissa);
+        round_mantissa_simd(values, count, split_.mantissa, scratch_.rounded.data());
         source = scratch_.rounded.data();
       }
+      return quantize_exponent_simd(source, count, scale, split_, range_, tokens, lane_bits, plane);
+    } else {
+      return quantize_exponent_ref<Format>(values, count, scale, split_, range_, tokens, lane_bits,
+                                           plane);
     }
-    return quantize_exponent_ref<Format>(source, count, scale, split_, range_, tokens, lane_bits,
-                                         plane);
   }
 
   // Turns scales into codes: 0 for zero groups, else 1 + scale - base.
@@ -217,6 +245,7 @@ class BlockEncoder {
   const std::span<const Piece> pieces_;
   CodedScratch& scratch_;
   const bool step_form_;
+  bool vector_ = false;  // lanes in vector registers
   std::uint64_t values_ = 0;
   std::uint64_t groups_ = 0;
   std::uint32_t lanes_ = 0;

@@ -5,6 +5,7 @@
 
 #include "codec/coded_block.h"
 #include "codec/fixed_block.h"
+#include "core/simd_target.h"
 #include "frame/limits.h"
 
 namespace gradwire {
@@ -157,6 +158,8 @@ const CodecEntry* find_codec(std::string_view name) noexcept {
 std::span<const CodecAlias> codec_aliases() noexcept { return kAliases; }
 
 }  // namespace internal
+
+std::string_view simd_target() noexcept { return internal::simd_target_name(); }
 
 std::span<const CodecDescription> codecs() {
   static const std::vector<CodecDescription> kDescriptions = internal::make_descriptions();

@@ -75,6 +75,19 @@ std::uint64_t fast_square_sum(const std::uint32_t* values, std::uint32_t count,
 
 std::uint64_t scale_factor(double x) noexcept { return static_cast<std::uint64_t>(x * x * 0x1p28); }
 
+GroupScale scale_from_squares(std::uint64_t sum, std::uint32_t count, std::int32_t top,
+                              std::uint64_t factor) noexcept {
+  GroupScale result;
+  result.finite = true;
+  const std::uint64_t y = sum * 256 / count * factor;
+  result.vanishes = y == 0;
+  if (result.vanishes) return result;
+  // (log2 y - 36) / 2, rounded down: an arithmetic shift.
+  const std::int32_t j = (static_cast<std::int32_t>(std::bit_width(y)) - 1 - 36) >> 1;
+  result.exponent = j + top - 10;
+  return result;
+}
+
 template <typename Format>
 GroupScale group_scale_ref(const typename Format::Bits* values, std::uint32_t count,
                            std::uint64_t factor) noexcept {
@@ -103,13 +116,7 @@ GroupScale group_scale_ref(const typename Format::Bits* values, std::uint32_t co
   if (!fast) squares = square_sum<Format>(values, count);
   result.finite = squares.finite > 0;
   if (!result.finite) return result;
-  const std::uint64_t y = squares.sum * 256 / squares.finite * factor;
-  result.vanishes = y == 0;
-  if (result.vanishes) return result;
-  // (log2 y - 36) / 2, rounded down: an arithmetic shift.
-  const std::int32_t j = (static_cast<std::int32_t>(std::bit_width(y)) - 1 - 36) >> 1;
-  result.exponent = j + squares.top - Format::kBias - 10;
-  return result;
+  return scale_from_squares(squares.sum, squares.finite, squares.top - Format::kBias, factor);
 }
 
 template GroupScale group_scale_ref<Float32Format>(const std::uint32_t*, std::uint32_t,

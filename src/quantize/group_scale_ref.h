@@ -22,6 +22,10 @@ struct GroupScale {
 // floor(X^2 2^28), X^2 rounded to double once; 2^-8 <= x <= 8.
 std::uint64_t scale_factor(double x) noexcept;
 
+// k from S, c (at least 1) and the unbiased A: y and j of section 8.
+GroupScale scale_from_squares(std::uint64_t sum, std::uint32_t count, std::int32_t top,
+                              std::uint64_t factor) noexcept;
+
 // k of `count` values, 1 <= count <= kMaxGroup.
 template <typename Format>
 GroupScale group_scale_ref(const typename Format::Bits* values, std::uint32_t count,

@@ -1,0 +1,163 @@
+#include "entropy/tans_encode_simd.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "entropy/tans_encode_simd.cc"
+#include "hwy/foreach_target.h"  // IWYU pragma: keep
+#include "hwy/highway.h"
+
+// After foreach_target.h, which includes this file once per target.
+#include "core/lane_ops-inl.h"
+#include "core/simd_target.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace gradwire::internal {
+namespace HWY_NAMESPACE {
+
+bool has_encoder() { return GRADWIRE_HAVE_LANE_OPS; }
+
+#if GRADWIRE_HAVE_LANE_OPS
+
+// 32 lanes.
+struct HalfState {
+  Lanes n0, n1, n2, position, state;
+};
+
+HWY_INLINE HalfState load_half(const TansVectorLanes& lanes, std::uint32_t at) {
+  return {load_lanes(lanes.n0.data() + at), load_lanes(lanes.n1.data() + at),
+          load_lanes(lanes.n2.data() + at), load_lanes(lanes.position.data() + at),
+          load_lanes(lanes.state.data() + at)};
+}
+
+HWY_INLINE void store_half(const HalfState& half, std::uint32_t at, TansVectorLanes* lanes) {
+  store_lanes(half.n0, lanes->n0.data() + at);
+  store_lanes(half.n1, lanes->n1.data() + at);
+  store_lanes(half.n2, lanes->n2.data() + at);
+  store_lanes(half.position, lanes->position.data() + at);
+  store_lanes(half.state, lanes->state.data() + at);
+}
+
+struct Tables {
+  Table32 delta, start, lane_bits;
+  Table128 states;
+};
+
+// Undoes refill and reading of the 32 values of half a row, as encode_value() of the plain encoder
+// does for one value; the words come out in lane order.
+HWY_INLINE std::uint16_t* encode_half(const Tables& tables, Lanes tokens, Lanes lane_bits,
+                                      HalfState& half, std::uint16_t* words) {
+  const Lanes code_bits = shift_right<8>(add(half.state, lookup32(tables.delta, tokens)));
+  const Lanes value = funnel_right(half.state, lane_bits, code_bits);
+  const Lanes index = add(shift_right(half.state, code_bits), lookup32(tables.start, tokens));
+  half.state = lookup128(tables.states, index);
+  const Lanes next = sub(half.position, add(code_bits, lookup32(tables.lane_bits, tokens)));
+  const LaneMask refill = negative(next);
+  half.position = and_(next, set_lanes(15));
+  words = compress_store(half.n2, refill, words);
+  half.n2 = select(refill, half.n1, half.n2);
+  // Where the lane refills its window moves down by a word; then the value's 16 bits go in at the
+  // position, across N0 and N1.
+  half.n1 = or_(select(refill, half.n0, half.n1), funnel_right(value, zero_lanes(), half.position));
+  half.n0 = or_(clear(refill, half.n0), shift_right(value, half.position));
+  return words;
+}
+
+std::uint16_t* encode_rows(const TansVectorEncodeTable& table, const std::uint8_t* tokens,
+                           const std::uint16_t* lane_bits, std::uint32_t count,
+                           TansVectorLanes* lanes, std::uint16_t* words) {
+  const Tables tables = {load_table32(table.delta.data()), load_table32(table.start.data()),
+                         load_table32(table.lane_bits.data()), load_table128(table.states.data())};
+  HalfState low = load_half(*lanes, 0);
+  HalfState high = load_half(*lanes, kHalfLanes);
+  for (std::uint32_t row = count; row > 0;) {
+    row -= kMaxLanes;
+    words = encode_half(tables, interleave_bytes(tokens + row + kHalfLanes),
+                        interleave_words(lane_bits + row + kHalfLanes), high, words);
+    words = encode_half(tables, interleave_bytes(tokens + row), interleave_words(lane_bits + row),
+                        low, words);
+  }
+  store_half(low, 0, lanes);
+  store_half(high, kHalfLanes, lanes);
+  return words;
+}
+
+#else
+
+std::uint16_t* encode_rows(const TansVectorEncodeTable&, const std::uint8_t*, const std::uint16_t*,
+                           std::uint32_t, TansVectorLanes*, std::uint16_t* words) {
+  return words;
+}
+
+#endif  // GRADWIRE_HAVE_LANE_OPS
+
+}  // namespace HWY_NAMESPACE
+}  // namespace gradwire::internal
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace gradwire::internal {
+namespace {
+
+HWY_EXPORT(has_encoder);
+HWY_EXPORT(encode_rows);
+
+void lanes_to_vector(const TansEncodeLanes& plain, TansVectorLanes* lanes) noexcept {
+  for (std::uint32_t i = 0; i < kMaxLanes; ++i) {
+    lanes->n0[i] = static_cast<std::uint16_t>(plain[i].window >> 32);
+    lanes->n1[i] = static_cast<std::uint16_t>(plain[i].window >> 16);
+    lanes->n2[i] = static_cast<std::uint16_t>(plain[i].window);
+    lanes->position[i] = static_cast<std::uint16_t>(32 - plain[i].shift);
+    lanes->state[i] = static_cast<std::uint16_t>(plain[i].state >> kTansStateShift);
+  }
+}
+
+void lanes_from_vector(const TansVectorLanes& lanes, TansEncodeLanes* plain) noexcept {
+  for (std::uint32_t i = 0; i < kMaxLanes; ++i) {
+    (*plain)[i].window =
+        (std::uint64_t{lanes.n0[i]} << 32) | (std::uint64_t{lanes.n1[i]} << 16) | lanes.n2[i];
+    (*plain)[i].shift = 32u - lanes.position[i];
+    (*plain)[i].state = std::uint32_t{lanes.state[i]} << kTansStateShift;
+  }
+}
+
+}  // namespace
+
+bool has_vector_encoder() noexcept {
+  choose_simd_target();
+  return HWY_DYNAMIC_DISPATCH(has_encoder)();
+}
+
+void start_vector_encoder(const TansEncodeTable& table, TansVectorEncoder* encoder) noexcept {
+  TansVectorEncodeTable& to = encoder->table;
+  for (std::uint32_t token = 0; token < kTokenCount; ++token) {
+    const TansEncodeEntry& entry = table.tokens[token];
+    to.delta[token] = static_cast<std::uint16_t>(entry.delta >> kTansStateShift);
+    to.start[token] = static_cast<std::uint16_t>(entry.start);
+    to.lane_bits[token] = entry.lane_bits;
+  }
+  for (std::uint32_t i = 0; i < kTansStates; ++i) {
+    to.states[i] = static_cast<std::uint8_t>(table.states[i] >> kTansStateShift);
+  }
+  encoder->lanes = TansVectorLanes{};
+  encoder->lanes.state.fill(kTansStates);
+}
+
+std::uint16_t* encode_group_simd(const TansEncodeTable& table, const std::uint8_t* tokens,
+                                 const std::uint16_t* lane_bits, std::uint32_t count,
+                                 TansVectorEncoder* encoder, std::uint16_t* words) noexcept {
+  if (count % kMaxLanes == 0) {
+    return HWY_DYNAMIC_DISPATCH(encode_rows)(encoder->table, tokens, lane_bits, count,
+                                             &encoder->lanes, words);
+  }
+  TansEncodeLanes plain;
+  lanes_from_vector(encoder->lanes, &plain);
+  words = encode_group_ref(table, kMaxLanes, tokens, lane_bits, count, &plain, words);
+  lanes_to_vector(plain, &encoder->lanes);
+  return words;
+}
+
+void finish_vector_encoder(const TansVectorEncoder& encoder, TansEncodeLanes* lanes) noexcept {
+  lanes_from_vector(encoder.lanes, lanes);
+}
+
+}  // namespace gradwire::internal
+#endif  // HWY_ONCE

@@ -19,13 +19,23 @@
 namespace gradwire::cli {
 namespace {
 
-// What a signal handler removes; written before the handler can see it.
+// What the signal handler removes.
 std::atomic<const char*> g_part{nullptr};
 
 void remove_part_and_die(int signal_number) {
   if (const char* part = g_part.load()) unlink(part);
   signal(signal_number, SIG_DFL);
   raise(signal_number);
+}
+
+// To be called before the file is made, so that there is no moment in which a signal leaves it.
+// The path needs a home that stays where it is; a process writes one file at a time.
+void remove_part_on_signal(const std::string& part) {
+  static std::string home;
+  g_part.store(nullptr);
+  home = part;
+  g_part.store(home.c_str());
+  for (const int number : {SIGINT, SIGTERM}) signal(number, remove_part_and_die);
 }
 
 Error system_error(const char* what) {
@@ -109,6 +119,7 @@ Result<OutputFile> OutputFile::create(const std::string& path, const std::string
     file.path_ = fs::canonical(path, ignored).string();  // keep a symbolic link, replace its target
   }
   file.part_ = file.path_ + "." + std::to_string(getpid()) + ".part";
+  remove_part_on_signal(file.part_);
   file.descriptor_ = ::open(file.part_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (file.descriptor_ < 0) return system_error("cannot create");
   return file;
@@ -117,18 +128,13 @@ Result<OutputFile> OutputFile::create(const std::string& path, const std::string
 OutputFile::OutputFile(OutputFile&& other) noexcept
     : path_(std::move(other.path_)),
       part_(std::move(other.part_)),
-      descriptor_(std::exchange(other.descriptor_, -1)) {
-  // The moved-to object is the one that stays: from here on a signal removes the part file.
-  if (descriptor_ < 0) return;
-  g_part.store(part_.c_str());
-  for (const int number : {SIGINT, SIGTERM}) signal(number, remove_part_and_die);
-}
+      descriptor_(std::exchange(other.descriptor_, -1)) {}
 
 OutputFile::~OutputFile() {
   if (descriptor_ < 0) return;
-  g_part.store(nullptr);
   ::close(descriptor_);
   unlink(part_.c_str());
+  g_part.store(nullptr);
 }
 
 Status OutputFile::write(std::span<const std::byte> bytes) {
@@ -150,8 +156,8 @@ Status OutputFile::commit() {
   if (::close(std::exchange(descriptor_, -1)) != 0 ||
       std::rename(part_.c_str(), path_.c_str()) != 0) {
     Error error = system_error("cannot write");
-    g_part.store(nullptr);
     unlink(part_.c_str());
+    g_part.store(nullptr);
     return error;
   }
   g_part.store(nullptr);

@@ -112,6 +112,7 @@ py::list codec_list() {
     entry["bound"] = codec.bound;
     entry["dtypes"] = dtypes;
     entry["examples"] = std::vector<std::string>(codec.examples.begin(), codec.examples.end());
+    entry["target"] = simd_target();
     list.append(std::move(entry));
   }
   return list;

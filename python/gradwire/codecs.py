@@ -60,7 +60,7 @@ class _Item:
 
 
 def codecs() -> list[dict[str, Any]]:
-    """The codecs: name, id, summary, parameters, bound, dtypes, examples."""
+    """The codecs: name, id, summary, parameters, bound, dtypes, examples, target of the kernels."""
     return _core.codecs()
 
 

@@ -232,6 +232,12 @@ def test_verify_reports_as_json(cli: Cli, tmp_path: Path, gw: Path) -> None:
     assert not result["ok"] and "Truncated" in result["error"]
 
 
+def test_codecs_names_the_kernels_in_use(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GRADWIRE_TARGET", "portable")
+    results = json.loads(cli("codecs", "--json").out)["results"]
+    assert {result["target"] for result in results} == {"portable"}
+
+
 def test_codecs_lists_the_registry(cli: Cli) -> None:
     results = json.loads(cli("codecs", "--json").out)["results"]
     assert {"none", "cast", "block", "lossless", "near_lossless"} <= {r["name"] for r in results}

@@ -29,7 +29,7 @@ struct CollectiveOptions {
   CodecSpec codec;
   Reduction reduction = Reduction::kAvg;
   std::uint64_t step = 0;  // optimizer step: chooses the noise, checked across ranks
-  std::chrono::milliseconds deadline{30000};
+  std::chrono::milliseconds deadline{300000};
   // Measure the error of this call on the values this rank contributes and owns.
   bool measure_error = false;
 };

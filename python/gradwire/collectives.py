@@ -24,7 +24,7 @@ def all_reduce(
     codec: str = "near_lossless",
     group: dist.ProcessGroup | None = None,
     step: int = 0,
-    deadline: float = 30.0,
+    deadline: float = 300.0,
 ) -> dict[str, Any]:
     """Replaces ``tensor`` on every rank by the mean or sum over the ranks, in place.
 

@@ -166,7 +166,7 @@ class HookState(_Compression):
         self,
         codec: str = "near_lossless",
         process_group: dist.ProcessGroup | None = None,
-        deadline: float = 30.0,
+        deadline: float = 300.0,
         measure_every: int = 32,
         parameters: Iterable[torch.Tensor] | None = None,
     ) -> None:
@@ -207,7 +207,7 @@ def _value(future: torch.futures.Future[torch.Tensor]) -> torch.Tensor:
 def attach(
     model: DistributedDataParallel,
     codec: str = "near_lossless",
-    deadline: float = 30.0,
+    deadline: float = 300.0,
     measure_every: int = 32,
 ) -> Handle:
     """Compresses the gradients of a DistributedDataParallel model. Collective.

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import atexit
-import contextlib
 import weakref
 from datetime import timedelta
 from typing import Any
 
+import torch
 import torch.distributed as dist
 
 from gradwire.errors import InvalidArgument
@@ -15,36 +15,56 @@ from gradwire.errors import InvalidArgument
 # Objects with a thread or a connection, which must end before the interpreter does.
 _closing: weakref.WeakSet[Any] = weakref.WeakSet()
 
+# How many connectors of a group have a number.
+_numbers: weakref.WeakKeyDictionary[dist.ProcessGroup, int] = weakref.WeakKeyDictionary()
+
 
 class Connector:
     """Makes the sub-group for the ranks of a group, and a new one after an error.
 
-    Calling it is collective: all ranks of the group do it, in the same order.
+    Calling it is collective: all ranks of the group do it. Not by ``dist.new_group()``, which
+    names groups by how many this rank has made: a sub-group of some ranks would give every later
+    group, the user's own included, different names on different ranks, and these would wait for
+    each other until the deadline. Here a name is the parent's, the number of the connector in the
+    parent, and the number of the attempt; and c10d's registry knows nothing of it.
     """
 
-    def __init__(self, group: dist.ProcessGroup | None, deadline: float) -> None:
-        self._ranks = dist.get_process_group_ranks(group)
-        self._subgroup: dist.ProcessGroup | None = None
+    def __init__(self, group: dist.ProcessGroup, deadline: float) -> None:
+        self._group = weakref.ref(group)
+        self._number: int | None = None
+        self._attempts = 0
         self.deadline = deadline
 
-    def __call__(self) -> dist.ProcessGroup:
-        self.close()
-        self._subgroup = dist.new_group(
-            self._ranks,
-            timeout=timedelta(seconds=self.deadline),
-            backend="gloo",
-            use_local_synchronization=True,
-            group_desc="gradwire",
-        )
-        return self._subgroup
+    def reserve(self) -> None:
+        """Takes the next number of the group. All ranks of the group do it in the same order, so
+        not in the thread that connects."""
+        if self._number is None:
+            group = self._living_group()
+            self._number = _numbers.get(group, 0)
+            _numbers[group] = self._number + 1
 
-    def close(self) -> None:
-        """Gives the sub-group up; its connections end with its last user."""
-        subgroup, self._subgroup = self._subgroup, None
-        if subgroup is not None:
-            # It is gone already after destroy_process_group() of everything.
-            with contextlib.suppress(ValueError, RuntimeError, KeyError):
-                dist.destroy_process_group(subgroup)
+    def __call__(self) -> dist.ProcessGroup:
+        self.reserve()
+        group = self._living_group()
+        name = f"gradwire/{self._number}/{self._attempts}"
+        self._attempts += 1
+        # A connection of its own: a store is blocked for others while one thread waits in it.
+        parent = dist.distributed_c10d._get_process_group_store(group).clone()
+        store = dist.PrefixStore(f"{name}/", parent)
+        subgroup = dist.ProcessGroup(store, group.rank(), group.size())
+        gloo = dist.ProcessGroup.BackendType.GLOO
+        timeout = timedelta(seconds=self.deadline)
+        backend = dist.ProcessGroupGloo(store, group.rank(), group.size(), timeout)
+        subgroup._set_default_backend(gloo)
+        subgroup._register_backend(torch.device("cpu"), gloo, backend)
+        subgroup._set_group_name(f"{group.group_name}/{name}")
+        return subgroup
+
+    def _living_group(self) -> dist.ProcessGroup:
+        group = self._group()
+        if group is None or not dist.is_initialized():
+            raise RuntimeError("the group of these ranks was destroyed")
+        return group
 
 
 def check_available() -> None:
@@ -60,6 +80,18 @@ def check_available() -> None:
             field="backend",
             mine=dist.get_backend(),
         )
+
+
+def resolve(group: dist.ProcessGroup | None) -> dist.ProcessGroup:
+    """The group that is meant; None means all ranks."""
+    if group is None:
+        return dist.distributed_c10d._get_default_group()
+    if not isinstance(group, dist.ProcessGroup):
+        raise InvalidArgument(
+            f"group is {group!r}: not a process group, or one that this rank is not in",
+            field="group",
+        )
+    return group
 
 
 def close_at_exit(resource: Any) -> None:

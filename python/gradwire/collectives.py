@@ -53,9 +53,7 @@ def all_reduce(
     _check_tensor(tensor)
     _torch.check_dtype(codec, tensor)
     _groups.check_available()
-    if group is None:
-        group = dist.distributed_c10d._get_default_group()
-    channel, connector = _channel(group, deadline)
+    channel, connector = _channel(_groups.resolve(group), deadline)
     connector.deadline = deadline
     raw = channel.all_reduce(tensor, op == "avg", codec, step, deadline)
     out = raw["encoded_bytes_out"]
@@ -71,9 +69,9 @@ def _channel(group: dist.ProcessGroup, deadline: float) -> tuple[Any, _groups.Co
     found = _channels.get(group)
     if found is None:
         connector = _groups.Connector(group, deadline)
+        connector.reserve()
         channel = _torch.Channel(connector)
         _groups.close_at_exit(channel)
-        weakref.finalize(channel, connector.close).atexit = False
         found = _channels[group] = (channel, connector)
     return found
 

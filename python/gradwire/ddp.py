@@ -28,13 +28,11 @@ class _Compression:
     _connector: _groups.Connector
     _codec: str
 
-    def _start(self, group: dist.ProcessGroup, deadline: float) -> None:
+    def _start(self, group: dist.ProcessGroup, connector: _groups.Connector) -> None:
         """Makes the reducer with its thread, without any communication."""
-        self._connector = _groups.Connector(group, deadline)
-        self._reducer = _torch.BucketReducer(group, self._connector)
+        self._connector = connector
+        self._reducer = _torch.BucketReducer(group, connector)
         _groups.close_at_exit(self._reducer)
-        # The sub-group leaves c10d's registry with its user.
-        weakref.finalize(self._reducer, self._connector.close).atexit = False
 
     @property
     def codec(self) -> str:
@@ -171,13 +169,13 @@ class HookState(_Compression):
         parameters: Iterable[torch.Tensor] | None = None,
     ) -> None:
         _groups.check_available()
-        group = process_group or dist.distributed_c10d._get_default_group()
+        group = _groups.resolve(process_group)
         self._settings = (_torch.canonical(codec), deadline, _checked_measure_every(measure_every))
         self._build(group, list(parameters) if parameters is not None else [])
 
     def _build(self, group: dist.ProcessGroup, parameters: list[torch.Tensor]) -> None:
         self._codec, deadline, measure_every = self._settings
-        self._start(group, deadline)
+        self._start(group, _groups.Connector(group, deadline))
         self._reducer.number_parameters(parameters)
         self._reducer.configure(self._codec, deadline, measure_every, compare=False)
 
@@ -187,7 +185,7 @@ class HookState(_Compression):
     def __setstate__(self, state: dict[str, Any]) -> None:
         _groups.check_available()
         self._settings = state["settings"]
-        self._build(dist.distributed_c10d._get_default_group(), [])
+        self._build(_groups.resolve(None), [])
         self._reducer.step = state["step"]
 
 
@@ -196,6 +194,7 @@ def hook(state: HookState, bucket: dist.GradBucket) -> torch.futures.Future[torc
 
     :func:`attach` does the same without Python in the backward.
     """
+    state._connector.reserve()  # here all ranks keep one order, which their threads do not
     return state._reducer.submit(bucket).then(_value)
 
 
@@ -235,13 +234,16 @@ def attach(
             f"got {_describe(model)}"
         )
     _groups.check_available()
+    handle = _handles.get(model)
+    is_new = handle is None
+    if is_new:
+        connector = _groups.Connector(model.process_group, deadline)
+        connector.reserve()  # before anything can fail on one rank alone
     codec = _torch.canonical(codec)
     measure_every = _checked_measure_every(measure_every)
     _check_model(model, codec)
 
-    handle = _handles.get(model)
-    is_new = handle is None
-    if handle is None:
+    if is_new:
         if model._comm_hooks:
             name = getattr(model._comm_hooks[0][0], "__qualname__", "?")
             raise InvalidArgument(
@@ -249,7 +251,7 @@ def attach(
                 field="model",
             )
         handle = Handle()
-        handle._start(model.process_group, deadline)
+        handle._start(model.process_group, connector)
         handle._reducer.number_parameters(list(model.parameters()))
     handle._connector.deadline = deadline
     handle._attached = False

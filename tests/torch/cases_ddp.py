@@ -300,6 +300,18 @@ def case_python_hook(rank: int, world: int) -> None:
     torch.save(hooked.state_dict(), buffer)
 
 
+def case_python_hooks_connect_at_once(rank: int, world: int) -> None:
+    """The first buckets of several models make connections, each in a thread of its own."""
+    plain, models = ([ddp(seed=s) for s in range(4)] for _ in range(2))
+    for model in models:
+        model.register_comm_hook(gradwire.HookState(codec="none", deadline=20.0), gradwire.hook)
+    for nets in (plain, models):
+        sum(net(batch(rank, 0)).square().mean() for net in nets).backward()
+    for a, b in zip(plain, models, strict=True):
+        for x, y in zip(a.parameters(), b.parameters(), strict=True):
+            assert same_bits(x.grad, y.grad)
+
+
 def case_second_attach_changes_the_settings(rank: int, world: int) -> None:
     model = ddp()
     handle = gradwire.attach(model, codec="none")

@@ -52,8 +52,15 @@ def case_group_of_two_among_three(rank: int, world: int) -> None:
         assert handle.stats()["bytes_out"] > 0
         digests = on_all_ranks(digest(model.parameters()))
     else:
+        error = raises(ValueError, gradwire.all_reduce, torch.ones(3), group=pair)
+        assert error.field == "group"
         digests = on_all_ranks("")
     assert digests[0] == digests[2] != ""
+    # Connections of some ranks do not keep all of them from making groups, theirs or Gradwire's.
+    tensor = torch.full((4,), float(rank))
+    gradwire.all_reduce(tensor, op="sum", codec="none", deadline=10.0)
+    assert torch.equal(tensor, torch.full((4,), 3.0))
+    dist.barrier(dist.new_group([0, 1, 2]))
 
 
 def case_one_rank_differs(rank: int, world: int) -> None:

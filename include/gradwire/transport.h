@@ -38,7 +38,7 @@ class Transport {
   virtual std::uint64_t group_id() const noexcept = 0;
 
   // Starts to send `message` (1 to slot_bytes() bytes) to `peer`. The bytes must stay unchanged
-  // until wait() of the request has returned, or the transport is destroyed.
+  // until wait() of the request has returned without an error, or the transport is retired.
   virtual Result<Request> send(int peer, std::span<const std::byte> message) = 0;
   // Posts `slot` (exactly slot_bytes() bytes) for the next message from `peer`. Same rule.
   virtual Result<Request> receive(int peer, std::span<std::byte> slot) = 0;

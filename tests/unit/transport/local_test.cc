@@ -77,8 +77,8 @@ TEST(LocalTransport, RefusesWhatDoesNotFit) {
 }
 
 TEST(LocalTransport, WaitEndsAtTheDeadline) {
+  auto slot = filled(kSlot, 0);  // outlives the group, which has it until it is retired
   const auto group = make_local_group(2, kSlot);
-  auto slot = filled(kSlot, 0);
   const auto receive = group[0]->receive(1, slot);
   const auto send = group[0]->send(1, slot);
   ASSERT_TRUE(receive.ok() && send.ok());

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import html
 import json
 import math
 import re
@@ -86,7 +87,8 @@ def test_device_counted_what_was_sent(report: dict[str, Any]) -> None:
 
 def test_page(folder: Path, report: dict[str, Any]) -> None:
     page = (folder / "report.html").read_text(encoding="utf-8")
-    assert report["dataset"] in page and report["link_description"] in page
+    text = html.unescape(page)
+    assert report["dataset"] in text and report["link_description"] in text
     pictures = re.findall(r'src="data:image/svg\+xml;base64,([^"]+)"', page)
     assert len(pictures) == 4
     for picture in pictures:

@@ -1,6 +1,5 @@
 // The public functions of gradwire/codec.h around the pipeline.
 #include <limits>
-#include <new>
 #include <string>
 
 #include "codec/errors.h"
@@ -14,20 +13,7 @@ namespace gradwire {
 namespace {
 
 using internal::FrameView;
-
-// Runs `call`; a failed allocation becomes an error. Its text must fit std::string's own buffer,
-// as nothing can be allocated now.
-template <typename Call>
-auto without_bad_alloc(Call call) -> decltype(call()) {
-  try {
-    return call();
-  } catch (const std::bad_alloc&) {
-    Error error;
-    error.code = ErrorCode::kOutOfMemory;
-    error.message = "out of memory";
-    return error;
-  }
-}
+using internal::without_bad_alloc;
 
 std::uint64_t add_saturated(std::uint64_t a, std::uint64_t b) noexcept {
   return a > std::numeric_limits<std::uint64_t>::max() - b

@@ -268,20 +268,42 @@ Status check_spec(const CodecSpec& spec) {
 
 }  // namespace internal
 
-Result<CodecSpec> CodecSpec::parse(std::string_view text) {
+namespace internal {
+namespace {
+
+Result<CodecSpec> parse_spec(std::string_view text) {
   const std::size_t colon = text.find(':');
-  GRADWIRE_ASSIGN_OR_RETURN(CodecSpec spec, internal::find_spec(text.substr(0, colon)));
+  GRADWIRE_ASSIGN_OR_RETURN(CodecSpec spec, find_spec(text.substr(0, colon)));
   std::string_view rest = colon == std::string_view::npos ? "" : text.substr(colon + 1);
   std::uint32_t seen = 0;
   // A colon or comma announces an item: "none:" and "none:block=4096," are errors.
   for (bool more = colon != std::string_view::npos; more;) {
     const std::size_t comma = rest.find(',');
-    GRADWIRE_RETURN_IF_ERROR(internal::parse_item(rest.substr(0, comma), &seen, &spec));
+    GRADWIRE_RETURN_IF_ERROR(parse_item(rest.substr(0, comma), &seen, &spec));
     more = comma != std::string_view::npos;
     if (more) rest.remove_prefix(comma + 1);
   }
-  GRADWIRE_RETURN_IF_ERROR(internal::check_spec(spec));
+  GRADWIRE_RETURN_IF_ERROR(check_spec(spec));
   return spec;
+}
+
+Error refused_dtype(const CodecSpec& spec, DType dtype) {
+  const std::string codec(codec_name(spec.id));
+  std::string names;
+  for (const DType taken : all_dtypes()) {
+    if (!codec_takes(spec.id, taken)) continue;
+    names += (names.empty() ? "" : ", ") + std::string(dtype_name(taken));
+  }
+  const std::string name(dtype_name(dtype));
+  return make_error(ErrorCode::kUnsupportedDType, "dtype", name,
+                    "codec " + codec + " does not take " + name + "; it takes " + names);
+}
+
+}  // namespace
+}  // namespace internal
+
+Result<CodecSpec> CodecSpec::parse(std::string_view text) {
+  return internal::without_bad_alloc([&] { return internal::parse_spec(text); });
 }
 
 std::string CodecSpec::to_string() const {
@@ -302,15 +324,8 @@ std::string CodecSpec::to_string() const {
 
 Status check_dtype(const CodecSpec& spec, DType dtype) {
   if (internal::codec_takes(spec.id, dtype)) return {};
-  const std::string codec(internal::codec_name(spec.id));
-  std::string names;
-  for (const DType taken : internal::all_dtypes()) {
-    if (!internal::codec_takes(spec.id, taken)) continue;
-    names += (names.empty() ? "" : ", ") + std::string(dtype_name(taken));
-  }
-  const std::string name(dtype_name(dtype));
-  return internal::make_error(ErrorCode::kUnsupportedDType, "dtype", name,
-                              "codec " + codec + " does not take " + name + "; it takes " + names);
+  return internal::without_bad_alloc(
+      [&]() -> Status { return internal::refused_dtype(spec, dtype); });
 }
 
 }  // namespace gradwire

@@ -56,4 +56,20 @@ std::string_view simd_target_name() noexcept {
   return "portable";
 }
 
+std::vector<std::string_view> simd_targets() {
+  choose_simd_target();
+  const std::int64_t here = hwy::SupportedTargets() & HWY_TARGETS;
+  std::vector<std::string_view> names;
+  for (const NamedTarget& target : kTargets) {
+    if ((here & target.bit) != 0 || target.bit == HWY_SCALAR) names.push_back(target.name);
+  }
+  return names;
+}
+
+void use_simd_target(std::string_view name) noexcept {
+  for (const NamedTarget& target : kTargets) {
+    if (target.name == name) hwy::GetChosenTarget().Update(target.bit);
+  }
+}
+
 }  // namespace gradwire::internal

@@ -4,6 +4,7 @@
 #define GRADWIRE_CORE_SIMD_TARGET_H_
 
 #include <string_view>
+#include <vector>
 
 namespace gradwire::internal {
 
@@ -13,6 +14,11 @@ void choose_simd_target() noexcept;
 
 // Name of the target in use: "avx512_vbmi2", "avx512", "avx2", "neon", "portable", ...
 std::string_view simd_target_name() noexcept;
+
+// For tests: names of the targets that this machine has and GRADWIRE_TARGET leaves, best first.
+std::vector<std::string_view> simd_targets();
+// For tests: the kernels of this target from now on, in all threads; one of simd_targets().
+void use_simd_target(std::string_view name) noexcept;
 
 }  // namespace gradwire::internal
 

@@ -10,6 +10,7 @@ namespace gradwire::test {
 struct Allocations {
   std::uint64_t calls = 0;
   std::size_t largest = 0;  // bytes
+  std::int64_t live = 0;    // taken less given back, by this thread
 };
 
 // Since the last reset_allocations() of this thread.
@@ -17,6 +18,9 @@ Allocations allocations() noexcept;
 void reset_allocations() noexcept;
 // Requests of more bytes than this throw std::bad_alloc on this thread; 0: no limit.
 void limit_allocations(std::size_t most_bytes) noexcept;
+// Of this thread's next requests the `first`-th (from 1) throws std::bad_alloc, with `all_after`
+// also those behind it; 0: none. Returns whether one has thrown since the last call.
+bool fail_allocations(std::uint64_t first, bool all_after = false) noexcept;
 
 }  // namespace gradwire::test
 

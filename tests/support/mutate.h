@@ -9,8 +9,8 @@
 namespace gradwire::test {
 
 // One to eight changes (bits, bytes, numbers of 1 to 8 bytes that are hard on arithmetic, bytes
-// taken out, put in or copied), then the frame's length and, seven times in eight, its checksums
-// put right.
+// taken out, put in or copied), then most often the lengths of frame and last block and the
+// checksums put right.
 std::vector<std::byte> mutated(std::vector<std::byte> frame, std::uint64_t seed);
 
 }  // namespace gradwire::test

@@ -1,0 +1,53 @@
+// What is run over all bit patterns, and how: a case is cut into chunks, which workers take.
+#ifndef GRADWIRE_TESTS_EXHAUSTIVE_CASES_H_
+#define GRADWIRE_TESTS_EXHAUSTIVE_CASES_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gradwire::test {
+
+// Checks the chunk of that number; returns what is wrong, empty if nothing. Has buffers of its own.
+using ChunkCheck = std::function<std::string(std::uint64_t chunk)>;
+
+struct ExhaustiveCase {
+  std::string name = {};
+  std::string promise = {};  // of RELIABILITY.md
+  std::uint64_t chunks = 0;
+  std::uint64_t patterns = 0;  // in a chunk
+  bool all_targets = false;    // every vector target is compared, else the one in use
+  std::function<ChunkCheck()> make_check = {};
+};
+
+// Float32 kernels: step form, mantissa form, lossless; against a model in binary64, and every
+// vector target against the plain kernel byte for byte.
+void add_float32_cases(std::vector<ExhaustiveCase>* cases);
+// Float16 and bfloat16: exponent form for every T and M, and the conversions of `cast`.
+void add_half_cases(std::vector<ExhaustiveCase>* cases);
+// encode() and decode() of whole frames of float32.
+void add_codec_cases(std::vector<ExhaustiveCase>* cases);
+
+// ---- all float32 patterns in chunks ----
+
+inline constexpr std::uint64_t kChunkValues = 4096;
+inline constexpr std::uint64_t kFloat32Chunks = std::uint64_t{1} << 20;
+
+// Chunk e << 16 | m: both signs, exponent fields 16 e to 16 e + 15, and all mantissas whose upper
+// 16 bits are m, so that kernels meet signs and exponents mixed. Each pattern is in one chunk.
+void float32_chunk(std::uint64_t chunk, std::span<std::uint32_t, kChunkValues> patterns);
+// The first exponent field of the chunk.
+constexpr std::int32_t first_field(std::uint64_t chunk) {
+  return static_cast<std::int32_t>(16 * (chunk >> 16));
+}
+
+// "pattern 7F800000 (inf) became 00000000 (0): what".
+std::string finding(std::uint32_t given, std::uint32_t decoded, std::string_view what);
+
+}  // namespace gradwire::test
+
+#endif  // GRADWIRE_TESTS_EXHAUSTIVE_CASES_H_

@@ -11,12 +11,16 @@ export CMAKE_BUILD_PARALLEL_LEVEL := $(JOBS)
 # The link of `make bench-network`, as tc names rates.
 RATE ?= 1gbit
 
+# How long `make fuzz` takes.
+SECONDS ?= 60
+
 # What `make bench` measures; by default gradients that it makes itself.
 FILES ?= out/bench/gradients.safetensors
 CODECS ?= cast:dtype=bf16 int8 lossless near_lossless near_lossless:mantissa=6
 
 .NOTPARALLEL:
-.PHONY: build package release demo test bench bench-network format lint clean help
+.PHONY: build package release demo test bench bench-network exhaustive fuzz reliability format lint \
+        clean help
 
 help:
 	@echo 'make build          library, command line, C++ tests and the Python package into .venv'
@@ -24,6 +28,9 @@ help:
 	@echo 'make test           all the tests that CI runs'
 	@echo 'make bench          speed and ratio of CODECS="..." on FILES="...", one thread'
 	@echo 'make bench-network  all-reduce over a link of RATE=1gbit between two network namespaces'
+	@echo 'make exhaustive     quantizers and codecs on all bit patterns (about half an hour)'
+	@echo 'make fuzz           damaged frames and other bytes for SECONDS=60'
+	@echo 'make reliability    tests that show a promise; all three write the ledger and RELIABILITY.md'
 	@echo 'make format, lint   clang-format; include law, budgets, format and clang-tidy'
 	@echo 'make clean          removes build/ and out/, keeps .venv'
 
@@ -58,6 +65,20 @@ out/bench/gradients.safetensors:
 bench-network: package
 	tools/setup build demo
 	.venv/bin/python bench/network.py --link $(RATE)
+
+exhaustive:
+	tools/setup build test
+	cmake --preset release
+	cmake --build --preset release --target gradwire_exhaustive
+	tools/ledger.py -- build/release/tests/exhaustive/gradwire_exhaustive --jobs $(JOBS); \
+	  status=$$?; tools/render_reliability.py && exit $$status
+
+fuzz:
+	tools/setup build test
+	tools/fuzz.py --seconds $(SECONDS); status=$$?; tools/render_reliability.py && exit $$status
+
+reliability: release
+	tools/record_tests.py; status=$$?; tools/render_reliability.py && exit $$status
 
 format:
 	tools/setup build test

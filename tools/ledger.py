@@ -4,10 +4,10 @@
 Usage: ledger.py [--ledger FILE] -- PROGRAM ARGUMENT...
 
 The program is given `--result FILE` in addition and appends a line of JSON for each thing that it
-did: kind, promise, name, count, planned, unit, seed, seconds, target, result, finding. Each gets the
-date, the commit of the checkout when the program began (with `+` if src, include or tests differed
-from it) and the machine's processor, and goes to the ledger, findings included. Exit status: that
-of the program.
+did: kind, promise, name, count, planned, unit, seed, seconds, target, result, finding. Each line
+gets the date, the commit of the checkout when the program began (with `+` if src, include or tests
+differed from it) and the machine's processor, and goes to the ledger, findings included. Exit
+status: that of the program.
 """
 
 from __future__ import annotations

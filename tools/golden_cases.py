@@ -130,6 +130,41 @@ def values() -> list[Case]:
     return cases
 
 
+def more_values() -> list[Case]:
+    """Every codec on sparse, constant and real values, with other groups, noise and contexts."""
+    cases = []
+    for codec in ALL:
+        if codec == "none":
+            continue
+        cases += [
+            Case(f"{short(codec)}_on_sparse", codec, "sparse_f32", (700, 1, 299)),
+            Case(f"{short(codec)}_on_constant", codec, "constant_f32", (600,)),
+            Case(f"{short(codec)}_on_kfac", codec, "kfac_f32", (64, 1500)),
+            Case(f"{short(codec)}_on_exact_bf16", codec, "exact_bf16_f32", (1100,)),
+        ]  # fmt: skip
+    for group in (64, 128, 512, 2048):
+        cases += [
+            Case(f"step_groups_of_{group}", f"near_lossless:step=0.00575,group={group}",
+                 "resnet_f32", (2000, 352)),
+            Case(f"lossless_groups_of_{group}", f"lossless:group={group}", "gpt_f32", (2100,)),
+        ]  # fmt: skip
+    for step in ("0.0078125", "0.015625", "0.03125", "0.125", "0.5", "2", "4"):
+        name = step.replace(".", "p")
+        cases.append(Case(f"step_of_{name}", f"near_lossless:step={step},group=256", "gpt_f32",
+                          (1300,)))  # fmt: skip
+    for mantissa in (3, 4, 5, 7, 8, 10, 12):
+        cases.append(Case(f"mantissa_of_{mantissa}", f"near_lossless:mantissa={mantissa},group=256",
+                          "resnet_f32", (1300,)))  # fmt: skip
+    for bits in (4, 6, 8):
+        for seed in (0, 2**64 - 1):
+            noise = f"block:bits={bits},group=64,rounding=stochastic,seed={seed}"
+            cases.append(Case(f"noise_bits{bits}_seed{seed}", noise, "gpt_f32", (200, 184),
+                              tensor=2**32 - 2, first_index=2**40,
+                              context={"phase": 1, "step": 2**63, "sender": 7,
+                                       "world": 8}))  # fmt: skip
+    return cases
+
+
 def decode_only() -> list[Case]:
     """Blocks with tables of their own (all tokens of the form), and an error frame."""
     step_table = [0] * 32
@@ -157,4 +192,4 @@ def decode_only() -> list[Case]:
 
 
 def all_cases() -> list[Case]:
-    return every_codec() + sizes() + values() + decode_only()
+    return every_codec() + sizes() + values() + more_values() + decode_only()

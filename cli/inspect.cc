@@ -13,48 +13,6 @@
 namespace gradwire::cli {
 namespace {
 
-std::string_view op_name(Op op) {
-  switch (op) {
-    case Op::kNone:
-      return "none";
-    case Op::kAllReduce:
-      return "all_reduce";
-    case Op::kReduceScatter:
-      return "reduce_scatter";
-    case Op::kAllGather:
-      return "all_gather";
-    case Op::kBroadcast:
-      return "broadcast";
-    case Op::kError:
-      return "error";
-  }
-  return "unknown";
-}
-
-std::string_view phase_name(Phase phase) {
-  switch (phase) {
-    case Phase::kWhole:
-      return "whole";
-    case Phase::kContribution:
-      return "contribution";
-    case Phase::kResult:
-      return "result";
-  }
-  return "unknown";
-}
-
-std::string_view reduction_name(Reduction reduction) {
-  switch (reduction) {
-    case Reduction::kNone:
-      return "none";
-    case Reduction::kSum:
-      return "sum";
-    case Reduction::kAvg:
-      return "avg";
-  }
-  return "unknown";
-}
-
 double ratio_of(const FrameInfo& info) {
   const double raw =
       static_cast<double>(info.value_count) * static_cast<double>(dtype_size(info.dtype));
@@ -65,7 +23,7 @@ OrderedJson context_json(const FrameContext& context) {
   return {{"op", op_name(context.op)},
           {"phase", phase_name(context.phase)},
           {"reduction", reduction_name(context.reduction)},
-          {"schedule", context.schedule == Schedule::kDirect ? "direct" : "none"},
+          {"schedule", schedule_name(context.schedule)},
           {"world", context.world},
           {"sender", context.sender},
           {"group_id", context.group_id},

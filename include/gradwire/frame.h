@@ -3,6 +3,7 @@
 #define GRADWIRE_FRAME_H_
 
 #include <cstdint>
+#include <string_view>
 
 namespace gradwire {
 
@@ -29,6 +30,12 @@ enum class Op : std::uint8_t {
 enum class Phase : std::uint8_t { kWhole = 0, kContribution = 1, kResult = 2 };
 enum class Reduction : std::uint8_t { kNone = 0, kSum = 1, kAvg = 2 };
 enum class Schedule : std::uint8_t { kNone = 0, kDirect = 1 };
+
+// "all_reduce", "contribution", "avg", "direct", ...; "unknown" for a number that names nothing.
+std::string_view op_name(Op op) noexcept;
+std::string_view phase_name(Phase phase) noexcept;
+std::string_view reduction_name(Reduction reduction) noexcept;
+std::string_view schedule_name(Schedule schedule) noexcept;
 
 // The fields of the header that say where a frame belongs; all zero for encode() to a file.
 struct FrameContext {

@@ -10,53 +10,11 @@ namespace py = pybind11;
 namespace gradwire::internal {
 namespace {
 
-const char* op_name(Op op) {
-  switch (op) {
-    case Op::kNone:
-      return "none";
-    case Op::kAllReduce:
-      return "all_reduce";
-    case Op::kReduceScatter:
-      return "reduce_scatter";
-    case Op::kAllGather:
-      return "all_gather";
-    case Op::kBroadcast:
-      return "broadcast";
-    case Op::kError:
-      return "error";
-  }
-  return "unknown";
-}
-
-const char* phase_name(Phase phase) {
-  switch (phase) {
-    case Phase::kWhole:
-      return "whole";
-    case Phase::kContribution:
-      return "contribution";
-    case Phase::kResult:
-      return "result";
-  }
-  return "unknown";
-}
-
-const char* reduction_name(Reduction reduction) {
-  switch (reduction) {
-    case Reduction::kNone:
-      return "none";
-    case Reduction::kSum:
-      return "sum";
-    case Reduction::kAvg:
-      return "avg";
-  }
-  return "unknown";
-}
-
 void add_context(py::dict& dict, const FrameContext& context) {
   dict["op"] = op_name(context.op);
   dict["phase"] = phase_name(context.phase);
   dict["reduction"] = reduction_name(context.reduction);
-  dict["schedule"] = context.schedule == Schedule::kDirect ? "direct" : "none";
+  dict["schedule"] = schedule_name(context.schedule);
   dict["world"] = context.world;
   dict["sender"] = context.sender;
   dict["group_id"] = context.group_id;

@@ -1,6 +1,5 @@
 #include "frame/header.h"
 
-#include <array>
 #include <bit>
 #include <charconv>
 #include <type_traits>
@@ -23,38 +22,27 @@ constexpr bool fields_fill_header() noexcept {
 }
 static_assert(fields_fill_header());
 
-// The name if `names` has one for this number, else the number.
-template <typename Enum, std::size_t N>
-std::string named(Enum value, const std::array<std::string_view, N>& names) {
-  const auto number = static_cast<unsigned>(value);
-  return number < N ? std::string(names[number]) : std::to_string(number);
+// The name, or the number of what has none.
+template <typename Enum>
+std::string named(std::string_view name, Enum value) {
+  if (name == "unknown") return std::to_string(static_cast<unsigned>(value));
+  return std::string(name);
 }
 
-std::string text_of(Op op) {
-  if (op == Op::kError) return "error";
-  return named(op, std::array<std::string_view, 5>{"none", "all_reduce", "reduce_scatter",
-                                                   "all_gather", "broadcast"});
-}
-std::string text_of(Phase phase) {
-  return named(phase, std::array<std::string_view, 3>{"whole", "contribution", "result"});
-}
-std::string text_of(Reduction reduction) {
-  return named(reduction, std::array<std::string_view, 3>{"none", "sum", "avg"});
-}
-std::string text_of(Schedule schedule) {
-  return named(schedule, std::array<std::string_view, 2>{"none", "direct"});
-}
+std::string text_of(Op op) { return named(op_name(op), op); }
+std::string text_of(Phase phase) { return named(phase_name(phase), phase); }
+std::string text_of(Reduction reduction) { return named(reduction_name(reduction), reduction); }
+std::string text_of(Schedule schedule) { return named(schedule_name(schedule), schedule); }
 std::string text_of(Rounding rounding) {
-  return named(rounding, std::array<std::string_view, 2>{"nearest", "stochastic"});
+  return named(rounding == Rounding::kNearest      ? "nearest"
+               : rounding == Rounding::kStochastic ? "stochastic"
+                                                   : "unknown",
+               rounding);
 }
-std::string text_of(CodecId codec) {
-  const std::string_view name = codec_name(codec);
-  return name == "unknown" ? std::to_string(static_cast<unsigned>(codec)) : std::string(name);
-}
+std::string text_of(CodecId codec) { return named(codec_name(codec), codec); }
 std::string text_of(DType dtype) {
   if (dtype == DType{0}) return "none";
-  if (dtype_size(dtype) == 0) return std::to_string(static_cast<unsigned>(dtype));
-  return std::string(dtype_name(dtype));
+  return named(dtype_name(dtype), dtype);
 }
 std::string text_of(double value) {
   char text[32];  // the shortest form that reads back as the same number has at most 24

@@ -110,7 +110,7 @@ Result<Request> C10dTransport::post(Direction direction, int peer, void* data, s
   } catch (...) {
     what = "unknown exception";
   }
-  retire();
+  // Not the end of the whole group: the other ranks wait to be told.
   return failure(pending, what, false);
 }
 
@@ -139,7 +139,6 @@ Status C10dTransport::wait(Request request, Clock::time_point deadline) {
       pending_.erase(static_cast<std::uint64_t>(request));
       return {};
     }
-    retire();
     return retired_error();  // wait() returns false after abort()
   } catch (const std::exception& exception) {
     what = first_line(exception.what());
@@ -150,10 +149,8 @@ Status C10dTransport::wait(Request request, Clock::time_point deadline) {
     const std::lock_guard lock(mutex_);
     return retired_;
   }();
-  const bool after_deadline = Clock::now() >= deadline;
-  retire();
   if (was_retired) return retired_error();
-  return failure(pending, what, after_deadline);
+  return failure(pending, what, Clock::now() >= deadline);
 }
 
 void C10dTransport::retire() noexcept {

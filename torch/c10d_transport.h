@@ -6,7 +6,8 @@
 //   * messages of one tag between two ranks keep their order: one tag for everything;
 //   * a Work shows completion in wait() alone: every Work is kept until it was waited for;
 //   * a wait that times out closes all connections of its group: the only timeout is the
-//     deadline, and any error retires the transport. Give it a group of its own.
+//     deadline. Give it a group of its own;
+//   * a lost connection leaves the others as they are: over them the caller tells who was lost.
 #ifndef GRADWIRE_TORCH_C10D_TRANSPORT_H_
 #define GRADWIRE_TORCH_C10D_TRANSPORT_H_
 

@@ -15,7 +15,8 @@ Error retired(const char* message) {
 
 }  // namespace
 
-Channel::Channel(Connect connect) : connect_(std::move(connect)) {}
+Channel::Channel(Connect connect, Numbering numbering)
+    : connect_(std::move(connect)), numbering_(numbering) {}
 
 Channel::~Channel() {
   close();
@@ -30,6 +31,7 @@ void Channel::drop_communicator() {
     next_sequence_ = 0;
   }
   communicator_.reset();
+  failed_ = false;
 }
 
 Status Channel::ensure_connected(IfRetired if_retired) {
@@ -37,12 +39,17 @@ Status Channel::ensure_connected(IfRetired if_retired) {
     const std::lock_guard state(state_mutex_);
     if (closed_) return retired("this group of ranks was closed");
   }
-  if (communicator_.has_value() && !communicator_->retired()) return {};
+  // Also after an error of this rank alone, as the others have given up the group because of it.
+  if (communicator_.has_value() && !communicator_->retired() && !failed_) return {};
   if (if_retired == IfRetired::kFail) {
     return retired("an earlier call of this step failed; the next step makes a new group");
   }
+  // The old one stays until the new one is there: the others come for that only when they have
+  // heard by the old one why it failed.
+  const std::optional<Communicator> old = std::move(communicator_);
   drop_communicator();
-  const Communicator::Options options;
+  Communicator::Options options;
+  if (numbering_ == Numbering::kContinues) options.first_sequence = calls_;
   Result<std::unique_ptr<Transport>> transport = connect_(Communicator::slot_bytes(options));
   if (!transport.ok()) return transport.error();
   Transport* const raw = transport->get();
@@ -57,9 +64,11 @@ Status Channel::all_reduce(TensorView data, std::span<const PartLayout> parts,
                            const CollectiveOptions& options, IfRetired if_retired,
                            CollectiveStats* stats) {
   const std::lock_guard call(call_mutex_);
+  ++calls_;
   try {
     if (Status status = ensure_connected(if_retired); !status.ok()) return status;
     Status status = communicator_->all_reduce(data, parts, options, stats);
+    failed_ = !status.ok();
     const std::lock_guard state(state_mutex_);
     next_sequence_ = communicator_->next_sequence();
     return status;

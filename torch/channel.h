@@ -20,7 +20,13 @@ class Channel {
   // the capacity of its transport. Called by whichever thread needs the sub-group.
   using Connect = std::function<Result<std::unique_ptr<Transport>>(std::size_t slot_bytes)>;
 
-  explicit Channel(Connect connect);
+  // Sequence numbers in a sub-group that takes the place of another one. kContinues: the n-th call
+  // of this rank has number n, whatever became of those before, so that ranks of which one failed
+  // a call later than the others cannot mistake each other's calls. kRestarts: from 1, where the
+  // step tells calls apart and ranks leave calls out after an error.
+  enum class Numbering { kRestarts, kContinues };
+
+  Channel(Connect connect, Numbering numbering);
   ~Channel();
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;
@@ -45,7 +51,10 @@ class Channel {
   void drop_communicator();
 
   const Connect connect_;
+  const Numbering numbering_;
   mutable std::mutex call_mutex_;  // held during a call
+  std::uint64_t calls_ = 0;
+  bool failed_ = false;  // the last call of communicator_: no rank uses it any more
   std::optional<Communicator> communicator_;
 
   mutable std::mutex state_mutex_;  // guards what follows; held for moments

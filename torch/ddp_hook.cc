@@ -52,7 +52,7 @@ BucketReducer::BucketReducer(c10::intrusive_ptr<c10d::ProcessGroup> group,
                              internal::Channel::Connect connect, MakeException make_exception)
     : group_(std::move(group)),
       make_exception_(std::move(make_exception)),
-      channel_(std::move(connect)),
+      channel_(std::move(connect), internal::Channel::Numbering::kRestarts),
       worker_([this] { run(); }) {}
 
 BucketReducer::~BucketReducer() { shut_down(); }

@@ -85,6 +85,8 @@ class BucketReducer {
   // Ends the thread: a bucket under way and those behind it fail. Returns within moments, except
   // while a sub-group is being made (the deadline bounds that). Idempotent.
   void shut_down() noexcept;
+  // True on the thread that shut_down() and the destructor wait for, so must not be called by.
+  bool on_worker_thread() const noexcept { return worker_.get_id() == std::this_thread::get_id(); }
 
  private:
   struct Item {

@@ -9,6 +9,7 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -41,6 +42,16 @@ void delete_without_gil(T* object) {
     delete object;
   } else {
     delete object;
+  }
+}
+
+// A garbage collection, or a callback, that drops the last reference may run on the reducer's own
+// thread, which cannot wait for itself: then another one does.
+void delete_reducer(BucketReducer* reducer) {
+  if (reducer->on_worker_thread()) {
+    std::thread(delete_without_gil<BucketReducer>, reducer).detach();
+  } else {
+    delete_without_gil(reducer);
   }
 }
 
@@ -201,7 +212,6 @@ py::dict channel_all_reduce(Channel& channel, const at::Tensor& tensor, bool ave
   options.step = step;
   options.deadline = to_deadline(deadline);
   const TensorView view = view_of(tensor);
-  ok_or_throw(check_dtype(options.codec, view.dtype));
   CollectiveStats stats;
   Status status;
   {
@@ -214,11 +224,12 @@ py::dict channel_all_reduce(Channel& channel, const at::Tensor& tensor, bool ave
 
 std::shared_ptr<BucketReducer> make_reducer(ProcessGroupPtr group, py::object connect) {
   return {new BucketReducer(std::move(group), make_connect(std::move(connect)), make_exception),
-          delete_without_gil<BucketReducer>};
+          delete_reducer};
 }
 
 std::shared_ptr<Channel> make_channel(py::object connect) {
-  return {new Channel(make_connect(std::move(connect))), delete_without_gil<Channel>};
+  return {new Channel(make_connect(std::move(connect)), Channel::Numbering::kContinues),
+          delete_without_gil<Channel>};
 }
 
 void bind_reducer(py::module_& module) {
@@ -257,6 +268,9 @@ PYBIND11_MODULE(_torch, module) {
       .def("all_reduce", &channel_all_reduce, py::arg("tensor"), py::arg("average"),
            py::arg("codec"), py::arg("step"), py::arg("deadline"))
       .def("close", &Channel::close, py::call_guard<py::gil_scoped_release>());
+  module.def(
+      "check_deadline", [](double seconds) { static_cast<void>(to_deadline(seconds)); },
+      py::arg("seconds"), "Raises OutOfRange if no call can take so long.");
   module.def("check_dtype", &check_dtype_of, py::arg("codec"), py::arg("tensor"),
              "Raises UnsupportedDType if `codec` cannot encode values like those of `tensor`.");
   module.def(

@@ -68,6 +68,9 @@ class Communicator {
   struct Options {
     // Raw bytes of the values in one message at most (256Ki float32 values); equal on all ranks.
     std::uint32_t segment_bytes = 1u << 20;
+    // Number of the first collective, equal on all ranks. A group that takes the place of one
+    // that failed counts on, so that a rank that failed a call later than another one is noticed.
+    std::uint64_t first_sequence = 1;
   };
   // Parameters in one message at most; a segment ends there too.
   static constexpr std::uint32_t kMaxSegmentParts = 1024;

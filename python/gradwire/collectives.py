@@ -51,7 +51,8 @@ def all_reduce(
     if isinstance(step, bool) or not isinstance(step, int) or not 0 <= step < 2**64:
         raise InvalidArgument(f"step is {step!r}, must be an integer of 0 or more", field="step")
     _check_tensor(tensor)
-    _torch.check_dtype(codec, tensor)
+    _torch.check_deadline(deadline)
+    codec = _torch.canonical(codec)
     _groups.check_available()
     channel, connector = _channel(_groups.resolve(group), deadline)
     connector.deadline = deadline

@@ -241,6 +241,7 @@ def attach(
         connector.reserve()  # before anything can fail on one rank alone
     codec = _torch.canonical(codec)
     measure_every = _checked_measure_every(measure_every)
+    _torch.check_deadline(deadline)
     _check_model(model, codec)
 
     if is_new:

@@ -17,7 +17,7 @@ class GradwireError(RuntimeError):
         message: what happened, in one line.
         field: header field or argument that is meant, ``""`` if none.
         mine, theirs: the value here and the value found, as text.
-        rank: the rank that is meant, or None.
+        rank: the rank that is meant, as its group counts, or None.
         sequence: number of the collective in its group, or None.
     """
 

@@ -17,16 +17,20 @@ namespace gradwire {
 
 struct Communicator::Impl {
   Impl(std::unique_ptr<Transport> transport_in, const Options& options_in)
-      : options(options_in), exchange(transport_in.get()), transport(std::move(transport_in)) {}
+      : options(options_in),
+        sequence(options_in.first_sequence),
+        first_failure(sequence),
+        exchange(transport_in.get()),
+        transport(std::move(transport_in)) {}
 
   int rank() const noexcept { return transport ? transport->rank() : 0; }
   int world() const noexcept { return transport ? transport->world() : 0; }
 
   const Options options;
-  std::uint64_t sequence = 1;  // of the next collective
+  std::uint64_t sequence;  // of the next collective
   // Calls first_failure..sequence-1 failed on this rank before they sent anything but an error
   // frame, so frames of these numbers may still come; equal to `sequence` if there are none.
-  std::uint64_t first_failure = 1;
+  std::uint64_t first_failure;
   bool retired = false;
 
   internal::ShardSchedule schedule;

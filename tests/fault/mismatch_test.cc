@@ -245,6 +245,28 @@ TEST(Mismatch, Version) {
   EXPECT_EQ(outcomes[1].status.error().mine, "9");
 }
 
+// After an error that one rank saw a call later than the others, a new group joins other calls.
+TEST(Mismatch, CallsOutOfStep) {
+  auto group = make_local_group(2, Communicator::slot_bytes({}));
+  testing::run_ranks(2, [&](int rank) {
+    const auto r = static_cast<std::size_t>(rank);
+    Communicator::Options options;
+    options.first_sequence = 7 + r;
+    Communicator communicator(std::move(group[r]), options);
+    EXPECT_EQ(communicator.next_sequence(), 7 + r);
+    Bytes data(4000, static_cast<std::byte>(1 + rank));
+    const Bytes before = data;
+    const Status status = communicator.all_reduce({data.data(), 1000, DType::kFloat32}, {}, {});
+    ASSERT_FALSE(status.ok());
+    const Error& error = status.error();
+    EXPECT_EQ(error.code, ErrorCode::kPeerMismatch) << error.to_string();
+    EXPECT_EQ(error.field, "sequence") << error.to_string();
+    EXPECT_EQ(error.mine, std::to_string(7 + rank));
+    EXPECT_EQ(error.theirs, std::to_string(8 - rank));
+    EXPECT_EQ(data, before);
+  });
+}
+
 // One rank makes a mistake of its own before it sends anything.
 TEST(Mismatch, WrongArgumentOnOneRank) {
   const auto communicators = testing::make_communicators(kWorld);

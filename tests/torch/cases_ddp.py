@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import io
+import os
 import sys
 
 import torch
@@ -310,6 +311,32 @@ def case_python_hooks_connect_at_once(rank: int, world: int) -> None:
     for a, b in zip(plain, models, strict=True):
         for x, y in zip(a.parameters(), b.parameters(), strict=True):
             assert same_bits(x.grad, y.grad)
+
+
+def case_state_dropped_in_its_own_thread(rank: int, world: int) -> None:
+    """The last reference to a state goes away in a callback, which its worker thread runs."""
+    model, plain = ddp(), ddp()
+    states = [gradwire.HookState(codec="none")]
+
+    def hook(_: None, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
+        done = gradwire.hook(states[0], bucket)
+        return done.then(drop) if bucket.is_last() else done
+
+    def drop(future: torch.futures.Future[torch.Tensor]) -> torch.Tensor:
+        states.clear()
+        return future.value()
+
+    # DDP compares the annotations with types.
+    hook.__annotations__ = {
+        "bucket": dist.GradBucket,
+        "return": torch.futures.Future[torch.Tensor],
+    }
+    threads = len(os.listdir("/proc/self/task"))
+    model.register_comm_hook(None, hook)
+    train(plain, rank, steps=1)
+    train(model, rank, steps=1)
+    assert states == [] and same_model(plain, model)
+    wait_until(lambda: len(os.listdir("/proc/self/task")) < threads)
 
 
 def case_second_attach_changes_the_settings(rank: int, world: int) -> None:

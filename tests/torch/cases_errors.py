@@ -51,7 +51,9 @@ def case_attach_arguments(rank: int, world: int) -> None:
     for every in (-1, 1.5, True):
         error = raises(ValueError, gradwire.attach, model, measure_every=every)
         assert error.field == "measure_every"
-    gradwire.attach(model)  # nothing of that has left a trace
+    handle = gradwire.attach(model)  # nothing of that has left a trace
+    raises(errors.OutOfRange, gradwire.attach, model, deadline=-1.0)
+    assert handle.attached
     train(model, rank, steps=1)
 
 
@@ -212,17 +214,37 @@ def case_mismatched_calls_leave_the_tensor_alone(rank: int, world: int) -> None:
         "step": (torch.ones(10), {"step": rank}),
     }
     gradwire.all_reduce(torch.ones(1), codec="none")  # the sub-group's connections are not timed
+    number = 1
     for name, (tensor, options) in calls.items():
         start = time.monotonic()
         options = {"codec": "none", **options}
         error = raises(gradwire.PeerMismatch, gradwire.all_reduce, tensor, **options)
+        number += 1
+        assert error.sequence == number, name  # goes on in the new sub-group
         assert time.monotonic() - start < 2, name
         assert error.rank == 1 - rank, name
         assert error.mine and error.theirs and error.mine != error.theirs, name
         assert torch.equal(tensor, torch.ones_like(tensor)), name
         tensor = torch.full((5,), float(rank))
         gradwire.all_reduce(tensor, op="sum", codec="none")  # a new sub-group
+        number += 1
         assert torch.equal(tensor, torch.ones(5))
+
+
+def case_wrong_argument_on_one_rank(rank: int, world: int) -> None:
+    """The others are told at once, and all go on in a new sub-group."""
+    tensor = torch.ones(10, dtype=(torch.float32, torch.float64)[rank])
+    kind = (gradwire.PeerError, gradwire.UnsupportedDType)[rank]
+    gradwire.all_reduce(torch.ones(1), codec="none")  # as above
+    for _ in range(2):
+        start = time.monotonic()
+        error = raises(kind, gradwire.all_reduce, tensor, codec="near_lossless")
+        assert time.monotonic() - start < 2
+        assert "float64" in str(error)
+        assert rank == 1 or error.rank == 1
+        good = torch.full((10,), float(rank))
+        gradwire.all_reduce(good, codec="none")
+        assert torch.equal(good, torch.full((10,), 0.5))
 
 
 def case_different_steps(rank: int, world: int) -> None:

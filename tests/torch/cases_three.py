@@ -76,6 +76,20 @@ def case_one_rank_differs(rank: int, world: int) -> None:
         assert error.rank == 2
 
 
+def case_killed_rank_is_passed_on(rank: int, world: int) -> None:
+    """Rank 2 waits for rank 0, which comes when rank 1 is dead, and says so."""
+    gradwire.all_reduce(torch.ones(10))
+    if rank == 1:
+        time.sleep(0.5)
+        os.kill(os.getpid(), signal.SIGKILL)
+    if rank == 0:
+        time.sleep(1.5)
+    start = time.monotonic()
+    error = raises(errors.PeerLost, gradwire.all_reduce, torch.ones(10), deadline=20.0)
+    assert error.rank == 1, repr(error)
+    assert time.monotonic() - start < 4
+
+
 def case_killed_rank(rank: int, world: int) -> None:
     model = ddp()
     handle = gradwire.attach(model, codec="near_lossless", deadline=5.0)

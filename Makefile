@@ -19,14 +19,15 @@ FILES ?= out/bench/gradients.safetensors
 CODECS ?= cast:dtype=bf16 int8 lossless near_lossless near_lossless:mantissa=6
 
 .NOTPARALLEL:
-.PHONY: build package release demo test bench bench-network exhaustive fuzz reliability format lint \
-        clean help
+.PHONY: build package release demo test bench bench-peers bench-network exhaustive fuzz reliability \
+        format lint clean help
 
 help:
 	@echo 'make build          library, command line, C++ tests and the Python package into .venv'
 	@echo 'make demo           train on two ranks and write out/demo/report.{json,html}'
 	@echo 'make test           all the tests that CI runs'
 	@echo 'make bench          speed and ratio of CODECS="..." on FILES="...", one thread'
+	@echo 'make bench-peers    the same beside zipnn, blosc2, zstd, lz4, fpzip, zfp, SZ3 (own environment)'
 	@echo 'make bench-network  all-reduce over a link of RATE=1gbit between two network namespaces'
 	@echo 'make exhaustive     quantizers and codecs on all bit patterns (about half an hour)'
 	@echo 'make fuzz           damaged frames and other bytes for SECONDS=60'
@@ -58,6 +59,9 @@ test: package
 
 bench: package $(FILES)
 	.venv/bin/gradwire bench $(FILES) --min-bytes 100M $(CODECS:%=--codec %)
+
+bench-peers: package $(FILES)
+	.venv/bin/python bench/peers.py $(FILES)
 
 out/bench/gradients.safetensors:
 	.venv/bin/python bench/dump_gradients.py $@

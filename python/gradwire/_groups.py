@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import time
 import weakref
 from datetime import timedelta
 from typing import Any
@@ -14,6 +15,8 @@ from gradwire.errors import InvalidArgument
 
 # Objects with a thread or a connection, which must end before the interpreter does.
 _closing: weakref.WeakSet[Any] = weakref.WeakSet()
+
+_exiting = False  # threads that wait for other ranks see it
 
 # How many connectors of a group have a number.
 _numbers: weakref.WeakKeyDictionary[dist.ProcessGroup, int] = weakref.WeakKeyDictionary()
@@ -51,6 +54,7 @@ class Connector:
         # A connection of its own: a store is blocked for others while one thread waits in it.
         parent = dist.distributed_c10d._get_process_group_store(group).clone()
         store = dist.PrefixStore(f"{name}/", parent)
+        self._meet(store, group.rank(), group.size())
         subgroup = dist.ProcessGroup(store, group.rank(), group.size())
         gloo = dist.ProcessGroup.BackendType.GLOO
         timeout = timedelta(seconds=self.deadline)
@@ -59,6 +63,22 @@ class Connector:
         subgroup._register_backend(torch.device("cpu"), gloo, backend)
         subgroup._set_group_name(f"{group.group_name}/{name}")
         return subgroup
+
+    def _meet(self, store: dist.Store, rank: int, size: int) -> None:
+        """Returns when all ranks are here. Gloo would wait too, but could not be interrupted, and
+        would not say who is missing."""
+        store.set(f"here/{rank}", "")
+        keys = [f"here/{peer}" for peer in range(size)]
+        end = time.monotonic() + self.deadline
+        pause = 0.001
+        while not store.check(keys):
+            if _exiting:
+                raise RuntimeError("the interpreter exits")
+            if time.monotonic() > end:
+                missing = [str(peer) for peer in range(size) if not store.check([keys[peer]])]
+                raise RuntimeError(f"timed out: no sign of rank {', '.join(missing[:8])}")
+            time.sleep(pause)
+            pause = min(2 * pause, 0.1)
 
     def _living_group(self) -> dist.ProcessGroup:
         group = self._group()
@@ -101,5 +121,7 @@ def close_at_exit(resource: Any) -> None:
 
 @atexit.register
 def _close_all() -> None:
+    global _exiting
+    _exiting = True
     for resource in list(_closing):
         resource.close()

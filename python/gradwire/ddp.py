@@ -157,7 +157,8 @@ class HookState(_Compression):
 
     Ranks are compared at the first bucket. ``parameters`` (``model.parameters()``) numbers the
     parameters, which chooses the noise of codecs that round stochastically; without it they are
-    numbered as they appear. The state can be pickled; a copy makes connections of its own.
+    numbered as they appear. The state can be pickled; a copy makes connections of its own,
+    between all ranks, and numbers the parameters as they appear.
     """
 
     def __init__(

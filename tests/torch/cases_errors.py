@@ -304,6 +304,15 @@ def case_killed_rank(rank: int, world: int) -> None:
     assert time.monotonic() - start < 15
 
 
+def case_rank_that_never_connects(rank: int, world: int) -> None:
+    if rank == 0:
+        start = time.monotonic()
+        error = raises(gradwire.DeadlineExceeded, gradwire.all_reduce, torch.ones(3), deadline=1.0)
+        assert time.monotonic() - start < 3
+        assert "rank 1" in str(error)
+    dist.barrier()
+
+
 def case_killed_rank_in_all_reduce(rank: int, world: int) -> None:
     gradwire.all_reduce(torch.ones(10), deadline=5.0)
     if rank == 1:

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from ranks import run_scripts
 
 SETUP = f"""
@@ -37,8 +38,18 @@ def test_exit_with_everything_alive() -> None:
     check(run_scripts(script, timeout=120), [0, 0], "finished")
 
 
-def test_exit_while_a_bucket_is_in_flight() -> None:
-    """Rank 0 has a bucket on its way that rank 1 does not answer, and exits: at once."""
+@pytest.mark.parametrize("attached", [True, False], ids=["attached", "connecting"])
+def test_exit_while_a_bucket_is_in_flight(attached: bool) -> None:
+    """Rank 0 has a bucket on its way that rank 1 does not answer, and exits: at once.
+
+    Or the bucket waits for the connections, which the first bucket of a HookState makes.
+    """
+    hook = (
+        "handle = gradwire.attach(model, deadline=45.0)\n"
+        if attached
+        else "handle = gradwire.HookState(deadline=45.0)\n"
+        "model.register_comm_hook(handle, gradwire.hook)\n"
+    )
     script = SETUP + (
         "class Interrupted(Net):\n"
         "    def forward(self, x):\n"
@@ -49,8 +60,8 @@ def test_exit_while_a_bucket_is_in_flight() -> None:
         "stopping = False\n"
         "model = ddp(Interrupted())\n"
         "train(model, rank, steps=1)\n"
-        "handle = gradwire.attach(model, deadline=45.0)\n"
-        "stopping = True\n"
+        + hook
+        + "stopping = True\n"
         "loss = model(batch(rank, 0)).mean()\n"
         "pids = [None] * 2\n"
         "dist.all_gather_object(pids, os.getpid())\n"

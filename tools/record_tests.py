@@ -18,7 +18,6 @@ BUILD = ledger.ROOT / "build" / "release"
 # Promise -> ctest's regular expression.
 TESTS = {
     "W2": r"Truncat|TrailingBytes|OneByteMoreIsTrailing",
-    "W3": r"BitFlip",
     "W4": r"LyingCounts|TakesNoMemory|LengthOfTheLargest|WithoutOverflow",
     "W5": r"AllocationFailure|RunningOutIsAnError",
     "N2": r"RoundTripTest|RoundTripBorderTest|EveryCodec|BlockInt",

@@ -16,10 +16,11 @@ namespace {
 
 constexpr char kUsage[] =
     "usage: gradwire_mutate [--seconds S] [--frames N] [--seed N] [--first N] [--save FILE]\n"
-    "                       [--result FILE] [--self-test]\n"
+    "                       [--unmended] [--result FILE] [--self-test]\n"
     "Damages frames of every codec, mends most of their checksums, and decodes them in memory\n"
     "between guard pages. Errors are expected; a crash, a hang, an impossible error code, two\n"
     "decodes that differ are findings.\n"
+    "  --unmended     mend nothing: each damaged frame must be refused\n"
     "  --seed N       of the run; default: from the clock\n"
     "  --first N      begin with frame N: with --frames 1 a finding again\n"
     "  --save FILE    where the frame of a finding goes; default: finding.gw\n"
@@ -45,8 +46,8 @@ std::optional<Options> read_options(int count, char** arguments) {
       std::chrono::system_clock::now().time_since_epoch() / std::chrono::milliseconds(1));
   for (int i = 1; i < count; ++i) {
     const std::string_view name = arguments[i];
-    if (name == "--self-test") {
-      options.self_test = true;
+    if (name == "--self-test" || name == "--unmended") {
+      (name == "--self-test" ? options.self_test : options.run.unmended) = true;
       continue;
     }
     if (i + 1 == count) return std::nullopt;
@@ -95,18 +96,22 @@ int run_and_report(const Options& options) {
               static_cast<double>(frames) / result.seconds);
   print_outcomes(result);
   if (!result.finding.empty()) {
-    const std::vector<std::byte> frame = damaged_frame(corpus, options.run.seed, result.number);
+    const std::vector<std::byte> frame = damaged_frame(corpus, options.run, result.number);
     std::ofstream file(options.save, std::ios::binary);
     file.write(reinterpret_cast<const char*>(frame.data()),
                static_cast<std::streamsize>(frame.size()));
-    std::printf("FOUND: %s, at --seed %llu --first %llu --frames 1; the frame is in %s\n",
+    std::printf("FOUND: %s, at --seed %llu --first %llu --frames 1%s; the frame is in %s\n",
                 result.finding.c_str(), static_cast<unsigned long long>(options.run.seed),
-                static_cast<unsigned long long>(result.number), options.save.c_str());
+                static_cast<unsigned long long>(result.number),
+                options.run.unmended ? " --unmended" : "", options.save.c_str());
   }
-  const RunRecord record{.kind = "mutate",
-                         .promise = "W1",
-                         .name = "damaged frames between guard pages",
-                         .count = result.frames,
+  const bool unmended = options.run.unmended;
+  const RunRecord record{.kind = unmended ? "corrupt" : "mutate",
+                         .promise = unmended ? "W3" : "W1",
+                         .name = unmended ? "damaged frames, checksums as they were"
+                                          : "damaged frames between guard pages",
+                         // A change may leave the bytes as they were; those are no damage.
+                         .count = result.frames - (unmended ? result.outcomes[0] : 0),
                          .unit = "frames",
                          .seed = options.run.seed,
                          .seconds = result.seconds,
@@ -141,10 +146,14 @@ int self_test() {
     }
     return 0;
   });
+  MutateRun blind = run;
+  blind.unmended = true;
+  const FrameCheck accept = [](std::span<const std::byte>, std::uint64_t) { return 0; };
+  const bool unnoticed = !run_mutations(corpus, blind, [&] { return accept; }).finding.empty();
   const bool clean = run_mutations(corpus, run, make_guarded_check).frames == 1000;
-  std::printf("self-test: read behind %d, read before %d, hang %d, clean run %d\n", behind, before,
-              hang, clean);
-  return behind && before && hang && clean ? 0 : 1;
+  std::printf("self-test: read behind %d, before %d, hang %d, unnoticed damage %d, clean run %d\n",
+              behind, before, hang, unnoticed, clean);
+  return behind && before && hang && unnoticed && clean ? 0 : 1;
 }
 
 }  // namespace

@@ -36,6 +36,11 @@ std::uint64_t mix(std::uint64_t x) {
   return x ^ x >> 31;
 }
 
+const std::vector<std::byte>& pick(const Corpus& corpus, std::uint64_t mixed) {
+  const auto& frames = mixed % 64 == 0 && !corpus.large.empty() ? corpus.large : corpus.small;
+  return frames[static_cast<std::size_t>((mixed >> 8) % frames.size())];
+}
+
 double since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
@@ -58,8 +63,9 @@ void work(const Corpus& corpus, const MutateRun& run, const FrameCheckMaker& mak
   for (std::uint64_t n = 0; n < run.most_frames; ++n) {
     if (n % 64 == 0 && since(start) >= run.seconds) return;
     const std::uint64_t number = run.first + n;
-    const std::vector<std::byte> frame = damaged_frame(corpus, run.seed, number);
+    const std::vector<std::byte> frame = damaged_frame(corpus, run, number);
     const int outcome = check(place(input, frame, number), number);
+    if (run.unmended && outcome == 0 && frame != pick(corpus, mix(run.seed + number))) _exit(4);
     shared->outcomes[outcome & 63].fetch_add(1, std::memory_order_relaxed);
     shared->frames.store(n + 1, std::memory_order_relaxed);
   }
@@ -74,6 +80,7 @@ std::string wait_for(pid_t worker, const MutateRun& run, const Shared& shared) {
     if (waitpid(worker, &status, WNOHANG) == worker) {
       if (WIFSIGNALED(status)) return std::string("signal: ") + strsignal(WTERMSIG(status));
       if (WEXITSTATUS(status) == 0) return {};
+      if (WEXITSTATUS(status) == 4) return "damage was not noticed";
       return "exit status " + std::to_string(WEXITSTATUS(status));
     }
     const std::uint64_t frames = shared.frames.load();
@@ -91,11 +98,11 @@ std::string wait_for(pid_t worker, const MutateRun& run, const Shared& shared) {
 
 }  // namespace
 
-std::vector<std::byte> damaged_frame(const Corpus& corpus, std::uint64_t seed,
+std::vector<std::byte> damaged_frame(const Corpus& corpus, const MutateRun& run,
                                      std::uint64_t number) {
-  const std::uint64_t mixed = mix(seed + number);
-  const auto& frames = mixed % 64 == 0 && !corpus.large.empty() ? corpus.large : corpus.small;
-  return mutated(frames[static_cast<std::size_t>((mixed >> 8) % frames.size())], mixed);
+  const std::uint64_t mixed = mix(run.seed + number);
+  const std::vector<std::byte>& frame = pick(corpus, mixed);
+  return run.unmended ? damaged(frame, mixed) : mutated(frame, mixed);
 }
 
 FrameCheck make_guarded_check() {

@@ -21,6 +21,8 @@ using FrameCheckMaker = std::function<FrameCheck()>;
 
 struct MutateRun {
   std::uint64_t seed = 1;  // frame n is made from mix(seed + n)
+  // Checksums and lengths stay as the damage leaves them: every frame that differs must be refused.
+  bool unmended = false;
   std::uint64_t first = 0;
   std::uint64_t most_frames = ~std::uint64_t{0};
   double seconds = 10;
@@ -36,7 +38,7 @@ struct MutateResult {
 };
 
 // Frame `number` of the run, as the worker has it.
-std::vector<std::byte> damaged_frame(const Corpus& corpus, std::uint64_t seed,
+std::vector<std::byte> damaged_frame(const Corpus& corpus, const MutateRun& run,
                                      std::uint64_t number);
 
 // The real check: check_decode() between guard pages, thorough for one frame in eight.

@@ -135,16 +135,26 @@ void change(Random& random, Bytes& frame, std::size_t first) {
   }
 }
 
-}  // namespace
-
-Bytes mutated(Bytes frame, std::uint64_t seed) {
-  Random random(seed);
-  const std::size_t size = frame.size();
+void change_some(Random& random, Bytes& frame) {
   const std::size_t first = first_place(random, frame);
   for (std::size_t changes = 1 + below(random, 1 + below(random, 8)); changes > 0 && !frame.empty();
        --changes) {
     change(random, frame, first);
   }
+}
+
+}  // namespace
+
+Bytes damaged(Bytes frame, std::uint64_t seed) {
+  Random random(seed);
+  change_some(random, frame);
+  return frame;
+}
+
+Bytes mutated(Bytes frame, std::uint64_t seed) {
+  Random random(seed);
+  const std::size_t size = frame.size();
+  change_some(random, frame);
   if (below(random, 8) == 0) return frame;
   if (frame.size() >= kLengthFieldEnd && below(random, 8) != 0) {
     internal::store_le(frame.data() + kLengthField, std::uint64_t{frame.size()});

@@ -7,7 +7,7 @@
 
 // After foreach_target.h, which includes this file once per target.
 #include "core/lane_ops-inl.h"
-#include "core/simd_target.h"
+#include "core/simd_dispatch.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace gradwire::internal {
@@ -36,15 +36,16 @@ HWY_INLINE void store_half(const HalfState& half, std::uint32_t at, TansVectorLa
   store_lanes(half.state, lanes->state.data() + at);
 }
 
-struct Tables {
+struct DecodeTables {
   Table128 symbols, next;
   Table32 lane_bits, masks;
 };
 
 // The 32 values of half a row. Loads 64 bytes from below `end` on, of which it takes the words
 // before `end`; returns the new end.
-HWY_INLINE const std::byte* decode_half(const Tables& tables, HalfState& half, const std::byte* end,
-                                        std::uint8_t* tokens, std::uint16_t* lane_bits) {
+HWY_INLINE const std::byte* decode_half(const DecodeTables& tables, HalfState& half,
+                                        const std::byte* end, std::uint8_t* tokens,
+                                        std::uint16_t* lane_bits) {
   const Lanes top = funnel_left(half.n0, half.n1, half.position);
   const Lanes symbol = lookup128(tables.symbols, half.state);
   const Lanes code_bits = shift_right<5>(symbol);
@@ -69,8 +70,9 @@ std::uint32_t decode_rows(TansVectorDecoder* vector, const std::byte* begin,
   constexpr std::ptrdiff_t kRowBytes = kWordBytes * kMaxLanes;
   constexpr std::ptrdiff_t kLoadBytes = kWordBytes * kHalfLanes;
   const TansVectorDecodeTable& table = vector->table;
-  const Tables tables = {load_table128(table.symbols.data()), load_table128(table.next.data()),
-                         load_table32(table.lane_bits.data()), load_table32(table.masks.data())};
+  const DecodeTables tables = {
+      load_table128(table.symbols.data()), load_table128(table.next.data()),
+      load_table32(table.lane_bits.data()), load_table32(table.masks.data())};
   const std::byte* end = *words_end;
   if (vector->readable_end - end < kLoadBytes) return 0;
   HalfState low = load_half(vector->lanes, 0);
@@ -131,10 +133,7 @@ void lanes_from_vector(const TansVectorLanes& lanes, TansDecoder* decoder) noexc
 
 }  // namespace
 
-bool has_vector_decoder() noexcept {
-  choose_simd_target();
-  return HWY_DYNAMIC_DISPATCH(has_decoder)();
-}
+bool has_vector_decoder() noexcept { return GRADWIRE_DISPATCH(has_decoder)(); }
 
 void start_vector_decoder(const TansDecodeTable& table, const TansDecoder& decoder,
                           const std::byte* readable_end, TansVectorDecoder* vector) noexcept {
@@ -156,8 +155,8 @@ void decode_group_simd(const TansDecodeTable& table, TansDecoder* decoder,
                        TansVectorDecoder* vector, std::uint8_t* tokens, std::uint16_t* lane_bits,
                        std::uint32_t count) noexcept {
   const std::uint32_t rows = count / kMaxLanes * kMaxLanes;
-  const std::uint32_t done = HWY_DYNAMIC_DISPATCH(decode_rows)(
-      vector, decoder->begin, &decoder->end, tokens, lane_bits, rows);
+  const std::uint32_t done = GRADWIRE_DISPATCH(decode_rows)(vector, decoder->begin, &decoder->end,
+                                                            tokens, lane_bits, rows);
   if (done == count) return;
   // A short row, or one that the plain decoder has to watch.
   lanes_from_vector(vector->lanes, decoder);

@@ -7,7 +7,7 @@
 
 // After foreach_target.h, which includes this file once per target.
 #include "core/lane_ops-inl.h"
-#include "core/simd_target.h"
+#include "core/simd_dispatch.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace gradwire::internal {
@@ -36,14 +36,14 @@ HWY_INLINE void store_half(const HalfState& half, std::uint32_t at, TansVectorLa
   store_lanes(half.state, lanes->state.data() + at);
 }
 
-struct Tables {
+struct EncodeTables {
   Table32 delta, start, lane_bits;
   Table128 states;
 };
 
 // Undoes refill and reading of the 32 values of half a row, as encode_value() of the plain encoder
 // does for one value; the words come out in lane order.
-HWY_INLINE std::uint16_t* encode_half(const Tables& tables, Lanes tokens, Lanes lane_bits,
+HWY_INLINE std::uint16_t* encode_half(const EncodeTables& tables, Lanes tokens, Lanes lane_bits,
                                       HalfState& half, std::uint16_t* words) {
   const Lanes code_bits = shift_right<8>(add(half.state, lookup32(tables.delta, tokens)));
   const Lanes value = funnel_right(half.state, lane_bits, code_bits);
@@ -64,8 +64,9 @@ HWY_INLINE std::uint16_t* encode_half(const Tables& tables, Lanes tokens, Lanes 
 std::uint16_t* encode_rows(const TansVectorEncodeTable& table, const std::uint8_t* tokens,
                            const std::uint16_t* lane_bits, std::uint32_t count,
                            TansVectorLanes* lanes, std::uint16_t* words) {
-  const Tables tables = {load_table32(table.delta.data()), load_table32(table.start.data()),
-                         load_table32(table.lane_bits.data()), load_table128(table.states.data())};
+  const EncodeTables tables = {load_table32(table.delta.data()), load_table32(table.start.data()),
+                               load_table32(table.lane_bits.data()),
+                               load_table128(table.states.data())};
   HalfState low = load_half(*lanes, 0);
   HalfState high = load_half(*lanes, kHalfLanes);
   for (std::uint32_t row = count; row > 0;) {
@@ -83,8 +84,8 @@ std::uint16_t* encode_rows(const TansVectorEncodeTable& table, const std::uint8_
 #else
 
 std::uint16_t* encode_rows(const TansVectorEncodeTable&, const std::uint8_t*, const std::uint16_t*,
-                           std::uint32_t, TansVectorLanes*, std::uint16_t* words) {
-  return words;
+                           std::uint32_t, TansVectorLanes*, std::uint16_t*) {
+  return nullptr;
 }
 
 #endif  // GRADWIRE_HAVE_LANE_OPS
@@ -121,10 +122,7 @@ void lanes_from_vector(const TansVectorLanes& lanes, TansEncodeLanes* plain) noe
 
 }  // namespace
 
-bool has_vector_encoder() noexcept {
-  choose_simd_target();
-  return HWY_DYNAMIC_DISPATCH(has_encoder)();
-}
+bool has_vector_encoder() noexcept { return GRADWIRE_DISPATCH(has_encoder)(); }
 
 void start_vector_encoder(const TansEncodeTable& table, TansVectorEncoder* encoder) noexcept {
   TansVectorEncodeTable& to = encoder->table;
@@ -145,9 +143,11 @@ std::uint16_t* encode_group_simd(const TansEncodeTable& table, const std::uint8_
                                  const std::uint16_t* lane_bits, std::uint32_t count,
                                  TansVectorEncoder* encoder, std::uint16_t* words) noexcept {
   if (count % kMaxLanes == 0) {
-    return HWY_DYNAMIC_DISPATCH(encode_rows)(encoder->table, tokens, lane_bits, count,
-                                             &encoder->lanes, words);
+    std::uint16_t* const end = GRADWIRE_DISPATCH(encode_rows)(encoder->table, tokens, lane_bits,
+                                                              count, &encoder->lanes, words);
+    if (end != nullptr) return end;
   }
+  // A short row, or no vector encoder here.
   TansEncodeLanes plain;
   lanes_from_vector(encoder->lanes, &plain);
   words = encode_group_ref(table, kMaxLanes, tokens, lane_bits, count, &plain, words);

@@ -8,6 +8,9 @@
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
 #include "hwy/highway.h"
 
+// After foreach_target.h, which includes this file once per target.
+#include "core/simd_dispatch.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace gradwire::internal {
 namespace HWY_NAMESPACE {
@@ -345,42 +348,42 @@ HWY_EXPORT(dequantize_exponent);
 
 GroupScale group_scale_simd(const std::uint32_t* values, std::uint32_t count,
                             std::uint64_t factor) noexcept {
-  return HWY_DYNAMIC_DISPATCH(group_scale)(values, count, factor);
+  return GRADWIRE_DISPATCH(group_scale)(values, count, factor);
 }
 
 std::uint32_t quantize_step_simd(const std::uint32_t* values, std::uint32_t count, std::int32_t k,
                                  std::uint32_t q_max, std::uint8_t* tokens,
                                  std::uint16_t* lane_bits) noexcept {
-  return HWY_DYNAMIC_DISPATCH(quantize_step)(values, count, k, q_max, tokens, lane_bits);
+  return GRADWIRE_DISPATCH(quantize_step)(values, count, k, q_max, tokens, lane_bits);
 }
 
 bool dequantize_step_simd(const std::uint8_t* tokens, const std::uint16_t* lane_bits,
                           std::uint32_t count, std::int32_t k, std::uint32_t* values) noexcept {
-  return HWY_DYNAMIC_DISPATCH(dequantize_step)(tokens, lane_bits, count, k, values);
+  return GRADWIRE_DISPATCH(dequantize_step)(tokens, lane_bits, count, k, values);
 }
 
 bool any_escape_simd(const std::uint8_t* tokens, std::uint32_t count) noexcept {
-  return HWY_DYNAMIC_DISPATCH(any_escape)(tokens, count);
+  return GRADWIRE_DISPATCH(any_escape)(tokens, count);
 }
 
 std::uint32_t quantize_exponent_simd(const std::uint32_t* values, std::uint32_t count,
                                      std::int32_t top, MantissaSplit split, TokenRange range,
                                      std::uint8_t* tokens, std::uint16_t* lane_bits,
                                      std::byte* plane) noexcept {
-  return HWY_DYNAMIC_DISPATCH(quantize_exponent)(values, count, top, split, range, tokens,
-                                                 lane_bits, plane);
+  return GRADWIRE_DISPATCH(quantize_exponent)(values, count, top, split, range, tokens, lane_bits,
+                                              plane);
 }
 
 void round_mantissa_simd(const std::uint32_t* values, std::uint32_t count, std::uint32_t mantissa,
                          std::uint32_t* rounded) noexcept {
-  HWY_DYNAMIC_DISPATCH(round_mantissa)(values, count, mantissa, rounded);
+  GRADWIRE_DISPATCH(round_mantissa)(values, count, mantissa, rounded);
 }
 
 bool dequantize_exponent_simd(const std::uint8_t* tokens, const std::uint16_t* lane_bits,
                               const std::byte* plane, std::uint32_t count, std::int32_t top,
                               MantissaSplit split, std::uint32_t* values) noexcept {
-  return HWY_DYNAMIC_DISPATCH(dequantize_exponent)(tokens, lane_bits, plane, count, top, split,
-                                                   values);
+  return GRADWIRE_DISPATCH(dequantize_exponent)(tokens, lane_bits, plane, count, top, split,
+                                                values);
 }
 
 }  // namespace gradwire::internal

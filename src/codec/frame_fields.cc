@@ -1,11 +1,13 @@
 // Between header fields and the public structs.
 #include "codec/coded_block.h"
 #include "codec/pipeline.h"
+#include "core/fp_environment.h"
 #include "frame/limits.h"
 
 namespace gradwire::internal {
 
 FrameHeader make_header(const CodecSpec& spec, DType dtype, const FrameContext& context) {
+  const FpEnvironment environment;  // rounding upwards could make it the next table
   FrameHeader header;
   header.op = context.op;
   header.phase = context.phase;

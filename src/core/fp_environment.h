@@ -1,6 +1,7 @@
 // Floating-point environment of kernels: round to nearest, subnormals neither flushed nor read
-// as zero. The caller's environment is put back on leaving, so that for example
-// torch.set_flush_denormal(True) cannot change a byte on the wire.
+// as zero, no traps. The caller's environment is put back on leaving, so that for example
+// torch.set_flush_denormal(True) cannot change a byte on the wire, and a program that hunts its
+// NaNs with feenableexcept() is not killed by those that the kernels take in their stride.
 #ifndef GRADWIRE_CORE_FP_ENVIRONMENT_H_
 #define GRADWIRE_CORE_FP_ENVIRONMENT_H_
 
@@ -17,10 +18,10 @@ namespace gradwire::internal {
 class FpEnvironment {
  public:
   FpEnvironment() noexcept : saved_(read()) {
-    if ((saved_ & kMask) != 0) write(saved_ & ~kMask);
+    if (wanted(saved_) != saved_) write(wanted(saved_));
   }
   ~FpEnvironment() {
-    if ((saved_ & kMask) != 0) write(saved_);
+    if (wanted(saved_) != saved_) write(saved_);
   }
   FpEnvironment(const FpEnvironment&) = delete;
   FpEnvironment& operator=(const FpEnvironment&) = delete;
@@ -28,8 +29,10 @@ class FpEnvironment {
  private:
 #if defined(__aarch64__)
   using Register = std::uint64_t;
-  // FPCR: FZ16 (bit 19), RMode (22, 23), FZ (24), DN (25: NaN payloads kept).
-  static constexpr Register kMask = 0x3C80000u;
+  // FPCR: FZ16 (bit 19), RMode (22, 23), FZ (24), DN (25: NaN payloads kept), traps (8 to 12, 15).
+  static constexpr Register wanted(Register value) noexcept {
+    return value & ~Register{0x3C89F00u};
+  }
   static Register read() noexcept {
     Register value;
     __asm__ volatile("mrs %0, fpcr" : "=r"(value) : : "memory");
@@ -40,8 +43,10 @@ class FpEnvironment {
   }
 #else
   using Register = std::uint32_t;
-  // MXCSR: DAZ (bit 6), rounding control (13, 14), FTZ (15).
-  static constexpr Register kMask = 0xE040u;
+  // MXCSR: DAZ (bit 6), rounding control (13, 14), FTZ (15); exceptions masked (7 to 12).
+  static constexpr Register wanted(Register value) noexcept {
+    return (value & ~Register{0xE040u}) | Register{0x1F80u};
+  }
   static Register read() noexcept { return _mm_getcsr(); }
   static void write(Register value) noexcept { _mm_setcsr(value); }
 #endif

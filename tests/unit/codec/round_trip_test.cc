@@ -176,6 +176,26 @@ TEST_P(EveryCodec, OutputDoesNotDependOnAlignmentOrReuse) {
 
 #if defined(__x86_64__)
 
+// The table's number follows from X^4 in binary64: near a power of two its last bit counts.
+TEST(RoundTrip, TheCallersRoundingChangesNoTable) {
+  const std::vector<Tensor> tensors = {test::gradient_like(DType::kFloat32, 300, 1)};
+  const unsigned before = _mm_getcsr();
+  for (int quarter = -31; quarter < 12; quarter += 2) {
+    const double border = std::exp2(quarter / 4.0);
+    for (int ulps = -3; ulps <= 3; ++ulps) {
+      CodecSpec spec = test::spec_of("near_lossless");
+      spec.step = border * (1 + ulps * 0x1p-52);
+      const Bytes expected = test::encode_tensors(spec, tensors);
+      for (const unsigned mode : {0x2000u, 0x4000u, 0x6000u}) {
+        _mm_setcsr((before & ~0xE040u) | mode);
+        const Bytes frame = test::encode_tensors(spec, tensors);
+        _mm_setcsr(before);
+        EXPECT_EQ(frame, expected) << quarter << " " << ulps;
+      }
+    }
+  }
+}
+
 TEST_P(EveryFloatingCodec, TheCallersFloatingPointModeChangesNoByte) {
   std::vector<Tensor> tensors = gradients({3000, 200});
   // Scales where flushing and rounding would show: the smallest, and subnormals among normals.

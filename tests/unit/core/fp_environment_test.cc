@@ -32,6 +32,21 @@ TEST(FpEnvironment, TurnsFlushingOffAndPutsItBack) {
   _mm_setcsr(before);
 }
 
+TEST(FpEnvironment, DoesNotTrapAndPutsTheTrapsBack) {
+  const unsigned before = _mm_getcsr();
+  const unsigned trapping = before & ~0x1FBFu;  // all exceptions unmasked, none pending
+  _mm_setcsr(trapping);
+  {
+    const FpEnvironment environment;
+    EXPECT_FALSE(opaque(std::numeric_limits<float>::infinity()) * opaque(0) == 0);
+    EXPECT_EQ(opaque(std::numeric_limits<float>::max()) * opaque(2),
+              std::numeric_limits<float>::infinity());
+  }
+  const unsigned after = _mm_getcsr();
+  _mm_setcsr(before);
+  EXPECT_EQ(after, trapping);
+}
+
 #endif
 
 TEST(FpEnvironment, RoundsToNearestAndPutsTheModeBack) {

@@ -73,15 +73,16 @@ struct EncodeOptions {
   std::string_view metadata;  // opaque text kept in the frame (files: names and shapes as JSON)
 };
 
-// Scratch memory that calls reuse, so that steady use allocates nothing. One per thread.
+// Scratch memory that calls reuse, so that steady use allocates nothing. One per thread. Empty
+// until the first call, and again when moved from.
 class Workspace {
  public:
-  Workspace();
+  Workspace() noexcept;
   ~Workspace();
   Workspace(Workspace&&) noexcept;
   Workspace& operator=(Workspace&&) noexcept;
   struct Impl;
-  Impl& impl() noexcept { return *impl_; }
+  Impl& impl();  // may throw std::bad_alloc
 
  private:
   std::unique_ptr<Impl> impl_;

@@ -1,7 +1,8 @@
 // Errors as values: stable codes, the place, and what was expected.
 //
 // The library never aborts, prints, exits or throws. Every call that can fail returns a
-// Result<T>; bindings turn an Error into the exception of their language.
+// Result<T>; bindings turn an Error into the exception of their language. (Text and lists without a
+// Result around them, as of to_string(), throw std::bad_alloc when memory runs out.)
 #ifndef GRADWIRE_STATUS_H_
 #define GRADWIRE_STATUS_H_
 

@@ -69,10 +69,15 @@ FrameInfo describe(const FrameView& frame) {
 
 }  // namespace
 
-Workspace::Workspace() : impl_(std::make_unique<Impl>()) {}
+Workspace::Workspace() noexcept = default;
 Workspace::~Workspace() = default;
 Workspace::Workspace(Workspace&&) noexcept = default;
 Workspace& Workspace::operator=(Workspace&&) noexcept = default;
+
+Workspace::Impl& Workspace::impl() {
+  if (impl_ == nullptr) impl_ = std::make_unique<Impl>();
+  return *impl_;
+}
 
 std::uint64_t max_encoded_size(const CodecSpec& spec, DType dtype, std::uint64_t value_count,
                                std::uint64_t part_count, std::uint64_t metadata_bytes) {

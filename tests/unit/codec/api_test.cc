@@ -3,6 +3,7 @@
 
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "support/allocation_counter.h"
@@ -244,6 +245,33 @@ TEST(Memory, RunningOutIsAnErrorNotAnException) {
     EXPECT_TRUE(encode(spec, parts, {}, out, workspace).ok());
     EXPECT_TRUE(decode(frame, views, workspace).ok());
   }
+}
+
+TEST(Memory, RunningOutInTextIsAnError) {
+  const std::string text(100, 'x');
+  test::limit_allocations(8);
+  const auto unknown = CodecSpec::parse(text);
+  const Status takes = check_dtype(*CodecSpec::parse("cast"), DType::kFloat16);
+  test::limit_allocations(0);
+  ASSERT_FALSE(unknown.ok() || takes.ok());
+  EXPECT_EQ(unknown.error().code, ErrorCode::kOutOfMemory);
+  EXPECT_EQ(takes.error().code, ErrorCode::kOutOfMemory);
+}
+
+TEST(Memory, AWorkspaceIsMadeAndMovedFromWithoutAny) {
+  const Bytes frame = test::encode_tensors(CodecSpec{}, {Tensor(DType::kFloat32, 10)});
+  std::vector<Tensor> target = {Tensor(DType::kFloat32, 10)};
+  const std::vector<TensorView> views = test::views_of(&target);
+  test::limit_allocations(8);
+  Workspace workspace;
+  const Status status = decode(frame, views, workspace);
+  test::limit_allocations(0);
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().code, ErrorCode::kOutOfMemory);
+  ASSERT_TRUE(decode(frame, views, workspace).ok());
+  Workspace taken = std::move(workspace);
+  EXPECT_TRUE(decode(frame, views, taken).ok());
+  EXPECT_TRUE(decode(frame, views, workspace).ok());  // NOLINT: it starts anew
 }
 
 TEST(Memory, DecodingTakesNoMemoryFromCountsInTheFrame) {

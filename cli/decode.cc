@@ -73,22 +73,25 @@ Result<std::string> npy_start(const GwFile& file, const std::vector<Tensor>& ten
   const Json& metadata = file.frames.front().metadata;
   Tensor tensor = tensors[0];
   if (file.format != "npy") tensor.type = default_type("npy", tensor.dtype);
+  std::string start;
   if (!metadata.contains("header")) {
     const bool fortran_order = metadata.value("fortran_order", Json(false)) == Json(true);
     const std::string text = make_npy_text(tensor, fortran_order);
-    return npy_preamble(1, text.size()) + text;
+    start = npy_preamble(1, text.size()) + text;
+  } else {
+    const Json version = metadata.value("npy_version", Json(1));
+    if (!metadata["header"].is_string() || !version.is_number_unsigned() || version > 3) {
+      return bad_data("metadata: header and npy_version are wrong");
+    }
+    const std::string text = metadata["header"].get<std::string>();
+    start = npy_preamble(version.get<unsigned>(), text.size()) + text;
   }
-  const Json version = metadata.value("npy_version", Json(1));
-  if (!metadata["header"].is_string() || !version.is_number_unsigned() || version > 3) {
-    return bad_data("metadata: header and npy_version are wrong");
-  }
-  const std::string text = metadata["header"].get<std::string>();
-  const std::string start = npy_preamble(version.get<unsigned>(), text.size()) + text;
+  // Also what is made here: how the type is spelled comes from the file.
   const auto parsed = parse_npy_header(std::as_bytes(std::span(start)), tensor.dtype);
   const bool same = parsed.ok() && parsed.value().data_offset == start.size() &&
                     parsed.value().tensor.type == tensor.type &&
                     parsed.value().tensor.shape == tensor.shape;
-  if (!same) return bad_data("metadata: its header does not describe the frame");
+  if (!same) return bad_data("metadata: its header or type does not describe the frame");
   return start;
 }
 

@@ -35,7 +35,10 @@ void remove_part_on_signal(const std::string& part) {
   g_part.store(nullptr);
   home = part;
   g_part.store(home.c_str());
-  for (const int number : {SIGINT, SIGTERM}) signal(number, remove_part_and_die);
+  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) {
+    // What the caller has turned off stays off, as by nohup.
+    if (signal(number, remove_part_and_die) == SIG_IGN) signal(number, SIG_IGN);
+  }
 }
 
 Error system_error(const char* what) {
@@ -121,7 +124,10 @@ Result<OutputFile> OutputFile::create(const std::string& path, const std::string
   file.part_ = file.path_ + "." + std::to_string(getpid()) + ".part";
   remove_part_on_signal(file.part_);
   file.descriptor_ = ::open(file.part_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  if (file.descriptor_ < 0) return system_error("cannot create");
+  if (file.descriptor_ < 0) {
+    g_part.store(nullptr);  // what stands there is not ours
+    return system_error("cannot create");
+  }
   return file;
 }
 

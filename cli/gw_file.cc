@@ -1,5 +1,6 @@
 #include "gw_file.h"
 
+#include <optional>
 #include <utility>
 
 #include "failure.h"
@@ -85,8 +86,9 @@ Status read_frame(GwFile& file, std::size_t number, std::size_t count) {
   if (!info.ok()) return named(info.error());
   frame.info = std::move(*info);
   if (!frame.info.metadata.empty()) {
-    frame.metadata = Json::parse(frame.info.metadata, nullptr, /*allow_exceptions=*/false);
-    if (!frame.metadata.is_object()) return bad_data("metadata is no JSON object");
+    std::optional<Json> metadata = parse_json(frame.info.metadata);
+    if (!metadata || !metadata->is_object()) return bad_data("metadata is no JSON object");
+    frame.metadata = std::move(*metadata);
   }
   const std::string format = text_at(frame.metadata, "format");
   if (number == 0) file.format = format;

@@ -137,7 +137,7 @@ Status run_inspect(const InspectArguments& arguments) {
     return {};
   }
   std::printf("%s: format %s, %zu bytes, %zu frames\n", arguments.file.c_str(),
-              gw.format.empty() ? "none" : gw.format.c_str(), gw.input.bytes().size(),
+              gw.format.empty() ? "none" : printable(gw.format).c_str(), gw.input.bytes().size(),
               gw.frames.size());
   for (std::size_t i = 0; i < gw.frames.size(); ++i) {
     print_frame(gw.frames[i], i, arguments.blocks);

@@ -134,7 +134,7 @@ int parse_and_run(int argc, char** argv) {
     print_error(status.error().message);
     return exit_status(status.error());
   }
-  if (std::fflush(stdout) != 0) {
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
     print_error("cannot write to stdout");
     return kExitBadData;
   }

@@ -19,7 +19,8 @@ std::size_t width_of(const std::string& text) {
       std::count_if(text.begin(), text.end(), [](unsigned char c) { return (c & 0xc0) != 0x80; }));
 }
 
-// Names come from files: what would steer the terminal is not printed.
+}  // namespace
+
 std::string printable(std::string text) {
   for (char& c : text) {
     const auto byte = static_cast<unsigned char>(c);
@@ -27,8 +28,6 @@ std::string printable(std::string text) {
   }
   return text;
 }
-
-}  // namespace
 
 void print_results(const OrderedJson& results) {
   const OrderedJson object = {{"results", results}};

@@ -27,6 +27,9 @@ class Table {
   std::vector<std::vector<std::string>> rows_;
 };
 
+// Names come from files: what would steer the terminal becomes "?".
+std::string printable(std::string text);
+
 // printf with %.*f and %.*e, "-" for nothing.
 std::string fixed(std::optional<double> value, int digits);
 std::string scientific(std::optional<double> value, int digits);

@@ -3,7 +3,6 @@
 #include <array>
 #include <cstring>
 #include <numeric>
-#include <set>
 #include <utility>
 
 #include "failure.h"
@@ -49,21 +48,6 @@ std::optional<std::vector<std::uint64_t>> integers(const Json& list) {
     values.push_back(item.get<std::uint64_t>());
   }
   return values;
-}
-
-// JSON that names something twice has no meaning; the parser alone would keep the last one.
-std::optional<Json> parse_without_repeats(std::string_view text, std::string& repeated) {
-  std::set<std::string> names;
-  const auto callback = [&](int depth, Json::parse_event_t event, Json& parsed) {
-    if (event == Json::parse_event_t::key && depth == 1 &&
-        !names.insert(parsed.get<std::string>()).second) {
-      repeated = parsed.get<std::string>();
-    }
-    return true;
-  };
-  Json json = Json::parse(text, callback, /*allow_exceptions=*/false);
-  if (json.is_discarded()) return std::nullopt;
-  return json;
 }
 
 Result<Tensor> parse_entry(const std::string& name, const Json& entry, std::uint64_t data_bytes,
@@ -147,7 +131,7 @@ std::string safetensors_type(DType dtype) {
 Result<SafetensorsHeader> parse_safetensors_header(std::string_view header,
                                                    std::uint64_t data_bytes) {
   std::string repeated;
-  const std::optional<Json> json = parse_without_repeats(header, repeated);
+  const std::optional<Json> json = parse_json(header, &repeated);
   if (!json || !json->is_object()) return bad_data("no safetensors file: the header is no JSON");
   if (!repeated.empty()) return bad_data("tensor " + repeated + " stands twice in the header");
   SafetensorsHeader parsed;

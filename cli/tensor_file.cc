@@ -1,6 +1,7 @@
 #include "tensor_file.h"
 
 #include <array>
+#include <set>
 #include <utility>
 
 #include "failure.h"
@@ -46,6 +47,27 @@ std::string dtype_names() {
     names += dtype_name(dtype);
   }
   return names;
+}
+
+std::optional<Json> parse_json(std::string_view text, std::string* repeated) {
+  constexpr int kMostDepth = 64;
+  bool too_deep = false;
+  std::set<std::string> names;
+  const auto callback = [&](int depth, Json::parse_event_t event, Json& parsed) {
+    using Event = Json::parse_event_t;
+    if (depth >= kMostDepth && (event == Event::object_start || event == Event::array_start)) {
+      too_deep = true;
+      return false;
+    }
+    if (repeated != nullptr && event == Event::key && depth == 1 &&
+        !names.insert(parsed.get<std::string>()).second) {
+      *repeated = parsed.get<std::string>();
+    }
+    return true;
+  };
+  Json json = Json::parse(text, callback, /*allow_exceptions=*/false);
+  if (too_deep || json.is_discarded()) return std::nullopt;
+  return json;
 }
 
 std::optional<std::uint64_t> shape_count(std::span<const std::uint64_t> shape) {

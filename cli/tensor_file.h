@@ -45,6 +45,10 @@ Result<TensorFile> read_tensor_file(const std::string& path, const std::string& 
 
 std::optional<DType> dtype_by_name(std::string_view name);
 std::string dtype_names();
+// Nullopt if `text` is no JSON, or nested deeper than any header is: copies and text of what the
+// parser gives take the stack's depth. `repeated`: a key of the outermost object that stands twice,
+// of which the parser keeps the last.
+std::optional<Json> parse_json(std::string_view text, std::string* repeated = nullptr);
 // Product of the shape; nullopt if it exceeds 2^63.
 std::optional<std::uint64_t> shape_count(std::span<const std::uint64_t> shape);
 std::string shape_text(std::span<const std::uint64_t> shape);

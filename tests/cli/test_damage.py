@@ -97,6 +97,9 @@ BAD_SAFETENSORS = {
     "no JSON": safetensors_bytes(b"{nonsense", b""),
     "a list": safetensors_bytes([], b""),
     "deep nesting": safetensors_bytes(b"[" * 200_000, b""),
+    "deep metadata": safetensors_bytes(
+        b'{"__metadata__": {"a": %s%s}}' % (b"[" * 200_000, b"]" * 200_000), b""
+    ),
     "bad UTF-8": safetensors_bytes(b'{"\xff\xfe": {}}', b""),
     "offset beyond the end": safetensors_bytes({"a": entry(0, 8, [2])}, bytes(4)),
     "offsets reversed": safetensors_bytes({"a": entry(4, 0)}, bytes(4)),
@@ -189,6 +192,10 @@ def test_a_frame_whose_metadata_lies(cli: Cli, tmp_path: Path) -> None:
         "bad version": good | {"header": npy_text(shape="(2, 2)"), "npy_version": 9},
         "safetensors header": good | {"format": "safetensors", "header": "{}"},
         "unknown format": good | {"format": "tar"},
+        "type of another size": good | {"tensors": [good["tensors"][0] | {"dtype": "<f8"}]},
+        "type of objects": good | {"tensors": [good["tensors"][0] | {"dtype": "|O"}]},
+        "type that ends the text": good
+        | {"tensors": [good["tensors"][0] | {"dtype": "<f4', 'shape': (9,), 'x': '"}]},
     }
     values = [np.zeros(16, np.uint8)]
     path = tmp_path / "x.gw"
@@ -198,8 +205,20 @@ def test_a_frame_whose_metadata_lies(cli: Cli, tmp_path: Path) -> None:
         path.write_bytes(core.encode_frame(values, "float32", "none", json.dumps(metadata)))
         run = cli("decode", path, tmp_path / "z", status=1)
         assert str(path) in run.err, name
-    for text in ("[]", "nonsense", "[" * 100_000, '{"frame": {}, "frames": []}'):
+    deep = "[" * 200_000 + "]" * 200_000
+    for text in (
+        "[]",
+        "nonsense",
+        "[" * 100_000,
+        '{"frame": {}, "frames": []}',
+        f'{{"frame": {deep}}}',
+        f'{{"tensors": {deep}}}',
+        f'{{"format": "safetensors", "__metadata__": {deep}}}',
+    ):
         path.write_bytes(core.encode_frame(values, "float32", "none", text))
         cli("decode", path, tmp_path / "z", status=1)
         cli("inspect", path, status=1)
     assert not list(tmp_path.glob("z*"))
+    steering = json.dumps({"format": "\x1b[2J", "tensors": [{"name": "\x1b[2J", "shape": [4]}]})
+    path.write_bytes(core.encode_frame(values, "float32", "none", steering))
+    assert "\x1b" not in cli("inspect", path).out

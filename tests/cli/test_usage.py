@@ -150,7 +150,7 @@ def test_a_full_disk_leaves_nothing(cli: Cli, tmp_path: Path, large: Path) -> No
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interruption_leaves_nothing(
     cli: Cli, tmp_path: Path, large: Path, number: signal.Signals
 ) -> None:

@@ -88,7 +88,13 @@ class _Compression:
         }
 
     def state_dict(self) -> dict[str, Any]:
-        """What a resumed run needs so that it goes on bit for bit."""
+        """What a resumed run needs so that it goes on bit for bit.
+
+        With a lossy codec its buckets must be those of the saved run as well, since they decide
+        which rank owns which values. DDP fills the buckets of a new model anew after its first
+        step, except with ``find_unused_parameters=True``; else that one step differs by the error
+        of the codec.
+        """
         return {
             "version": 1,
             "codec": self._codec,

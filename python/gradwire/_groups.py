@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import time
 import weakref
 from datetime import timedelta
@@ -15,6 +16,8 @@ from gradwire.errors import InvalidArgument
 
 # Objects with a thread or a connection, which must end before the interpreter does.
 _closing: weakref.WeakSet[Any] = weakref.WeakSet()
+
+_FAILED = "failed"  # key of a sub-group's store: why a rank will not come
 
 _exiting = False  # threads that wait for other ranks see it
 
@@ -47,13 +50,8 @@ class Connector:
             _numbers[group] = self._number + 1
 
     def __call__(self) -> dist.ProcessGroup:
-        self.reserve()
         group = self._living_group()
-        name = f"gradwire/{self._number}/{self._attempts}"
-        self._attempts += 1
-        # A connection of its own: a store is blocked for others while one thread waits in it.
-        parent = dist.distributed_c10d._get_process_group_store(group).clone()
-        store = dist.PrefixStore(f"{name}/", parent)
+        name, store = self._next_attempt(group)
         self._meet(store, group.rank(), group.size())
         subgroup = dist.ProcessGroup(store, group.rank(), group.size())
         gloo = dist.ProcessGroup.BackendType.GLOO
@@ -63,6 +61,22 @@ class Connector:
         subgroup._register_backend(torch.device("cpu"), gloo, backend)
         subgroup._set_group_name(f"{group.group_name}/{name}")
         return subgroup
+
+    def announce(self, error: Exception) -> None:
+        """Instead of connecting: lets the ranks that wait for this one fail at once, with its
+        error. Returns at once."""
+        with contextlib.suppress(RuntimeError):  # the store is gone: nobody waits there
+            group = self._living_group()
+            _, store = self._next_attempt(group)
+            store.set(_FAILED, f"rank {group.rank()} failed: {error}")
+
+    def _next_attempt(self, group: dist.ProcessGroup) -> tuple[str, dist.Store]:
+        self.reserve()
+        name = f"gradwire/{self._number}/{self._attempts}"
+        self._attempts += 1
+        # A connection of its own: a store is blocked for others while one thread waits in it.
+        parent = dist.distributed_c10d._get_process_group_store(group).clone()
+        return name, dist.PrefixStore(f"{name}/", parent)
 
     def _meet(self, store: dist.Store, rank: int, size: int) -> None:
         """Returns when all ranks are here. Gloo would wait too, but could not be interrupted, and
@@ -74,6 +88,8 @@ class Connector:
         while not store.check(keys):
             if _exiting:
                 raise RuntimeError("the interpreter exits")
+            if store.check([_FAILED]):
+                raise RuntimeError(store.get(_FAILED).decode())
             if time.monotonic() > end:
                 missing = [str(peer) for peer in range(size) if not store.check([keys[peer]])]
                 raise RuntimeError(f"timed out: no sign of rank {', '.join(missing[:8])}")

@@ -13,7 +13,7 @@ import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
 from gradwire import _groups, _torch_module
-from gradwire.errors import InvalidArgument, UnsupportedDType
+from gradwire.errors import GradwireError, InvalidArgument, UnsupportedDType
 
 _torch = _torch_module.load()
 
@@ -246,18 +246,19 @@ def attach(
     if is_new:
         connector = _groups.Connector(model.process_group, deadline)
         connector.reserve()  # before anything can fail on one rank alone
-    codec = _torch.canonical(codec)
-    measure_every = _checked_measure_every(measure_every)
-    _torch.check_deadline(deadline)
-    _check_model(model, codec)
+    try:
+        codec = _torch.canonical(codec)
+        measure_every = _checked_measure_every(measure_every)
+        _torch.check_deadline(deadline)
+        _check_model(model, codec)
+        if is_new:
+            _check_has_no_hook(model)
+    except (GradwireError, TypeError) as error:
+        if is_new:
+            connector.announce(error)
+        raise
 
     if is_new:
-        if model._comm_hooks:
-            name = getattr(model._comm_hooks[0][0], "__qualname__", "?")
-            raise InvalidArgument(
-                f"the model has a communication hook already ({name}), and DDP takes only one",
-                field="model",
-            )
         handle = Handle()
         handle._start(model.process_group, connector)
         handle._reducer.number_parameters(list(model.parameters()))
@@ -289,6 +290,15 @@ def _checked_measure_every(value: int) -> int:
             f"measure_every is {value!r}, must be an integer of 0 or more", field="measure_every"
         )
     return value
+
+
+def _check_has_no_hook(model: DistributedDataParallel) -> None:
+    if model._comm_hooks:
+        name = getattr(model._comm_hooks[0][0], "__qualname__", "?")
+        raise InvalidArgument(
+            f"the model has a communication hook already ({name}), and DDP takes only one",
+            field="model",
+        )
 
 
 def _check_model(model: DistributedDataParallel, codec: str) -> None:

@@ -195,6 +195,20 @@ def case_different_codecs_are_named_on_all_ranks(rank: int, world: int) -> None:
     assert_same_on_all_ranks(model.parameters())
 
 
+def case_wrong_arguments_of_one_rank_end_the_wait_of_all(rank: int, world: int) -> None:
+    model = ddp()
+    start = time.monotonic()
+    if rank == 1:
+        raises(gradwire.UnknownCodec, gradwire.attach, model, codec="lossles")
+    else:
+        error = raises(gradwire.GradwireError, gradwire.attach, model, codec="lossless")
+        assert "rank 1" in str(error) and "lossles" in str(error)
+    assert time.monotonic() - start < 5
+    gradwire.attach(model, codec="lossless")
+    train(model, rank, steps=2)
+    assert_same_on_all_ranks(model.parameters())
+
+
 def case_different_codecs_in_the_python_hook(rank: int, world: int) -> None:
     model = ddp()
     state = gradwire.HookState(codec=("none", "lossless")[rank])

@@ -34,6 +34,7 @@ struct BlockContext {
   std::uint64_t step = 0;       // noise only
   std::uint32_t sender = 0;     // noise only
   Phase phase = Phase::kWhole;  // noise only
+  bool add = false;             // decoder of coded float32 blocks: adds values to the pieces
 };
 
 }  // namespace gradwire::internal

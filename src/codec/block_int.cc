@@ -36,71 +36,45 @@ bool for_each_group(std::uint64_t values, std::uint32_t group, Visit visit) {
   return true;
 }
 
-// Integers of one group after the other, with the noise that belongs to their places.
-class GroupQuantizer {
- public:
-  explicit GroupQuantizer(const BlockContext& context) noexcept : context_(context) {}
-
-  void start_piece(const Piece& piece) noexcept {
-    key_ = noise_key(context_.spec->seed, context_.step, piece.tensor, context_.sender,
-                     static_cast<std::uint8_t>(context_.phase));
-  }
-
-  // `index`: of the group's first value inside its parameter.
-  const std::int8_t* quantize(const std::byte* values, std::size_t count, std::uint16_t scale,
-                              std::uint64_t index) noexcept {
-    const unsigned bits = context_.spec->bits;
-    if (scale == kZeroGroupScale || scale == kRawGroupScale) {
-      std::fill_n(integers_.data(), count, std::int8_t{0});
-    } else if (context_.spec->rounding == Rounding::kNearest) {
-      block_int_quantize_nearest(values, count, scale, bits, integers_.data());
-    } else {
-      // Noise comes in pairs that start at even indices; an odd start skips one half.
-      const std::size_t skipped = index % 2;
-      fill_noise(key_, index / 2, (skipped + count + 1) / 2, pairs_.data());
-      std::memcpy(noise_.data(), pairs_.data(), 2 * (skipped + count));
-      block_int_quantize_stochastic(values, count, scale, bits, noise_.data() + skipped,
-                                    integers_.data());
-    }
-    return integers_.data();
-  }
-
- private:
-  const BlockContext& context_;
-  std::uint64_t key_ = 0;
-  std::array<std::int8_t, kMostBlockGroup> integers_;
-  std::array<std::uint32_t, kMostBlockGroup / 2 + 1> pairs_;
-  std::array<std::uint16_t, kMostBlockGroup + 2> noise_;
-};
-
 }  // namespace
 
 bool encode_int_block(const BlockContext& context, std::span<const Piece> pieces, CodedScratch&,
                       std::span<std::byte> out, BlockEntry* entry) {
-  const std::uint32_t group = context.spec->group;
+  const CodecSpec& spec = *context.spec;
   ByteWriter writer(out);
   std::span<std::byte> scales;
   std::span<std::byte> packed;
-  if (!writer.take(kScaleBytes * count_groups(pieces, group), &scales) ||
-      !writer.take(bit_array_bytes(count_values(pieces), context.spec->bits), &packed)) {
+  if (!writer.take(kScaleBytes * count_groups(pieces, spec.group), &scales) ||
+      !writer.take(bit_array_bytes(count_values(pieces), spec.bits), &packed)) {
     return false;
   }
   ByteWriter scale_writer(scales);
-  BitPacker packer(packed.data(), context.spec->bits);
-  GroupQuantizer quantizer(context);
+  BitPacker packer(packed.data(), spec.bits);
+  // A batch of groups at a time.
+  const std::uint32_t batch = kMostBlockGroup / spec.group * spec.group;
+  std::array<std::int8_t, kMostBlockGroup> integers;
+  std::array<std::uint16_t, kMostBlockGroup / 8> batch_scales;
   std::uint32_t raw_groups = 0;
   for (const Piece& piece : pieces) {
-    quantizer.start_piece(piece);
-    const auto encode_group = [&](std::uint64_t offset, std::size_t count) {
+    BlockRounding rounding{spec.rounding == Rounding::kStochastic,
+                           noise_key(spec.seed, context.step, piece.tensor, context.sender,
+                                     static_cast<std::uint8_t>(context.phase)),
+                           piece.first_index};
+    const auto encode_batch = [&](std::uint64_t offset, std::size_t count) {
       const std::byte* values = piece.data + kValueBytes * offset;
-      const std::uint16_t scale = block_int_scale(values, count);
-      packer.append(quantizer.quantize(values, count, scale, piece.first_index + offset), count);
-      if (!scale_writer.write(scale)) return false;
-      if (scale != kRawGroupScale) return true;
-      ++raw_groups;
-      return writer.write_bytes({values, kValueBytes * count});
+      rounding.index = piece.first_index + offset;
+      block_int_encode_simd(values, count, spec.group, spec.bits, rounding, batch_scales.data(),
+                            integers.data());
+      packer.append(integers.data(), count);
+      return for_each_group(count, spec.group, [&](std::uint64_t first, std::size_t length) {
+        const std::uint16_t scale = batch_scales[static_cast<std::size_t>(first / spec.group)];
+        if (!scale_writer.write(scale)) return false;
+        if (scale != kRawGroupScale) return true;
+        ++raw_groups;
+        return writer.write_bytes({values + kValueBytes * first, kValueBytes * length});
+      });
     };
-    if (!for_each_group(piece.count, group, encode_group)) return false;
+    if (!for_each_group(piece.count, batch, encode_batch)) return false;
   }
   packer.finish();
   entry->length = static_cast<std::uint32_t>(writer.position());
@@ -154,7 +128,7 @@ class IntBlockDecoder {
     // Unsigned comparison: negative scales are above kInfScale.
     if (scale < kLeastBlockScale || scale >= kInfScale) return fail("a scale is out of range");
     unpack_bits(packed_, first, count, bits_, patterns_.data());
-    if (!block_int_dequantize(patterns_.data(), count, scale, bits_, values)) {
+    if (!block_int_dequantize_simd(patterns_.data(), count, scale, bits_, values)) {
       return fail("an integer is out of range");
     }
     return true;

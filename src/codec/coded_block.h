@@ -18,6 +18,10 @@
 
 namespace gradwire::internal {
 
+// Groups that are coded together, so that each step finds the values of the one before in L1: as
+// many as make up kMaxGroup values, of 64 at least.
+inline constexpr std::uint32_t kMaxBatch = kMaxGroup / 64;
+
 // Memory that calls reuse; vectors only grow. One per thread.
 struct CodedScratch {
   // One group. `values` is storage for numbers of any size.
@@ -25,6 +29,10 @@ struct CodedScratch {
   alignas(64) std::array<std::uint32_t, kMaxGroup> rounded;
   alignas(64) std::array<std::uint16_t, kMaxGroup> lane_bits;
   alignas(64) std::array<std::uint8_t, kMaxGroup> tokens;
+  // A batch of groups.
+  alignas(64) std::array<std::uint32_t, kMaxGroup> outlier_batch;
+  std::array<GroupScale, kMaxBatch> batch_scales;
+  std::array<std::int16_t, kMaxBatch> scale_batch;
   // One block, encoder.
   std::vector<std::uint16_t> words;
   std::vector<std::int16_t> scales;

@@ -3,8 +3,10 @@
 #include <string>
 #include <type_traits>
 
+#include "codec/accumulate.h"
 #include "codec/coded_block.h"
 #include "codec/errors.h"
+#include "codec/fused_groups.h"
 #include "core/bit_array.h"
 #include "core/byte_reader.h"
 #include "core/fp_environment.h"
@@ -95,15 +97,18 @@ class BlockDecoder {
   static constexpr bool kIsFloat32 = std::is_same_v<Format, Float32Format>;
 
  public:
-  BlockDecoder(const CodecSpec& spec, const BlockEntry& entry, const Sections& sections,
+  BlockDecoder(const BlockContext& context, const BlockEntry& entry, const Sections& sections,
                CodedScratch* scratch)
-      : group_(spec.group),
-        step_form_(is_step_form(spec)),
+      : group_(context.spec->group),
+        step_form_(is_step_form(*context.spec)),
         entry_(entry),
         sections_(sections),
         split_{entry.mantissa, entry.plane_bytes},
         vector_(entry.lanes == kMaxLanes && has_vector_decoder()),
-        scratch_(*scratch) {}
+        fused_(vector_ && has_fused_groups()),
+        add_(kIsFloat32 && context.add),
+        scratch_(*scratch),
+        outliers_{sections.outliers.data(), entry.outlier_count} {}
 
   Status decode(std::span<const PieceOut> pieces) {
     const char* problem =
@@ -113,31 +118,77 @@ class BlockDecoder {
       start_vector_decoder(scratch_.decode_table, scratch_.decoder, sections_.end,
                            &scratch_.vector_decoder);
     }
-    std::uint64_t group = 0;
-    for (const PieceOut& piece : pieces) {
-      for (std::uint64_t begin = 0; begin < piece.count; begin += group_) {
-        const auto count =
-            static_cast<std::uint32_t>(std::min<std::uint64_t>(group_, piece.count - begin));
-        GRADWIRE_RETURN_IF_ERROR(decode_group(group++, count, piece.data + begin * sizeof(Bits)));
-      }
-    }
+    for (const PieceOut& piece : pieces) GRADWIRE_RETURN_IF_ERROR(decode_piece(piece));
     if (vector_) finish_vector_decoder(scratch_.vector_decoder, &scratch_.decoder);
     problem = finish_decoder(scratch_.decoder);
     if (problem != nullptr) return corrupt("words", problem);
-    if (outliers_used_ != entry_.outlier_count) {
-      return corrupt("outliers", std::to_string(outliers_used_) + " used, there are " +
-                                     std::to_string(entry_.outlier_count));
+    if (outliers_.left != 0) {
+      return corrupt("outliers", std::to_string(outliers_.left) + " of " +
+                                     std::to_string(entry_.outlier_count) + " are not used");
     }
     return {};
   }
 
  private:
-  Status decode_group(std::uint64_t group, std::uint32_t count, std::byte* out) {
+  Status decode_piece(const PieceOut& piece) {
+    for (std::uint64_t begin = 0; begin < piece.count;) {
+      const std::uint64_t rest = piece.count - begin;
+      std::byte* const out = piece.data + begin * sizeof(Bits);
+      std::uint64_t done = 0;
+      if constexpr (kIsFloat32) {
+        if (fused_ && reinterpret_cast<std::uintptr_t>(out) % alignof(Bits) == 0) {
+          const auto most = static_cast<std::uint32_t>(std::min<std::uint64_t>(rest, kMaxGroup));
+          done = decode_fused(most / group_, reinterpret_cast<Bits*>(out));
+          if (outliers_.missing) return too_few_outliers();
+        }
+      }
+      if (done == 0) {
+        done = std::min<std::uint64_t>(group_, rest);
+        GRADWIRE_RETURN_IF_ERROR(decode_group(static_cast<std::uint32_t>(done), out));
+      }
+      begin += done;
+    }
+    return {};
+  }
+
+  // Decodes up to `groups` whole groups that the fused kernels take; the number of values.
+  std::uint64_t decode_fused(std::uint32_t groups, std::uint32_t* values) noexcept {
+    std::uint32_t known = 0;
+    for (; known < groups; ++known) {
+      const std::uint32_t code =
+          bit_array_get(sections_.scales, next_group_ + known, entry_.scale_bits);
+      const std::int32_t scale = entry_.scale_base + static_cast<std::int32_t>(code) - 1;
+      if (code == 0 || !(step_form_ ? fused_step_scale(scale) : fused_exponent_scale(scale))) break;
+      scratch_.scale_batch[known] = static_cast<std::int16_t>(scale);
+    }
+    if (known == 0) return 0;
+    const FusedGroups batch{scratch_.scale_batch.data(), group_, known};
+    const std::uint32_t done =
+        step_form_ ? decode_step_groups(batch, &scratch_.decoder, &scratch_.vector_decoder,
+                                        &outliers_, add_, values)
+                   : decode_exponent_groups(batch, split_, sections_.plane.data() + plane_offset_,
+                                            &scratch_.decoder, &scratch_.vector_decoder, &outliers_,
+                                            add_, values);
+    next_group_ += done;
+    plane_offset_ += std::size_t{done} * group_ * split_.plane_bytes;
+    return std::uint64_t{done} * group_;
+  }
+
+  Error too_few_outliers() const {
+    return corrupt("outliers", "more are used than the " + std::to_string(entry_.outlier_count) +
+                                   " that there are");
+  }
+
+  Status decode_group(std::uint32_t count, std::byte* out) {
     const std::byte* plane = sections_.plane.data() + plane_offset_;
     plane_offset_ += std::size_t{count} * split_.plane_bytes;
-    const std::uint32_t code = bit_array_get(sections_.scales, group, entry_.scale_bits);
+    const std::uint32_t code = bit_array_get(sections_.scales, next_group_++, entry_.scale_bits);
+    const bool aligned = reinterpret_cast<std::uintptr_t>(out) % alignof(Bits) == 0;
+    const bool in_place = aligned && !add_;
+    auto* values = reinterpret_cast<Bits*>(in_place ? out : scratch_.values.data());
     if (code == 0) {
-      std::memset(out, 0, count * sizeof(Bits));
+      std::memset(values, 0, count * sizeof(Bits));
+      if (!in_place) put(values, count, out);
       return {};
     }
     const std::int32_t scale = entry_.scale_base + static_cast<std::int32_t>(code) - 1;
@@ -148,17 +199,21 @@ class BlockDecoder {
                                    std::to_string(least) + ".." + std::to_string(most));
     }
     decode_tokens(count);
-    const bool aligned = reinterpret_cast<std::uintptr_t>(out) % alignof(Bits) == 0;
-    auto* values = reinterpret_cast<Bits*>(aligned ? out : scratch_.values.data());
     if (!dequantize(values, count, scale, plane)) {
       return corrupt("words", "a value is outside the type");
     }
-    if (!place_outliers(values, count)) {
-      return corrupt("outliers", "more are used than the " + std::to_string(entry_.outlier_count) +
-                                     " that there are");
-    }
-    if (!aligned) std::memcpy(out, values, count * sizeof(Bits));
+    if (!place_outliers(values, count)) return too_few_outliers();
+    if (!in_place) put(values, count, out);
     return {};
+  }
+
+  void put(const Bits* values, std::uint32_t count, std::byte* out) const noexcept {
+    const auto* bytes = reinterpret_cast<const std::byte*>(values);
+    if (add_) {
+      accumulate(DType::kFloat32, bytes, count, out);
+    } else {
+      std::memcpy(out, bytes, count * sizeof(Bits));
+    }
   }
 
   void decode_tokens(std::uint32_t count) noexcept {
@@ -191,11 +246,13 @@ class BlockDecoder {
     if (!any_escape_simd(scratch_.tokens.data(), count)) return true;
     std::uint32_t escapes = 0;
     for (std::uint32_t i = 0; i < count; ++i) escapes += scratch_.tokens[i] == kTokenEscape;
-    if (entry_.outlier_count - outliers_used_ < escapes) return false;
+    if (outliers_.left < escapes) return false;
     for (std::uint32_t i = 0; i < count; ++i) {
       if (scratch_.tokens[i] != kTokenEscape) continue;
-      values[i] = load_le<Bits>(sections_.outliers.data() + outliers_used_++ * sizeof(Bits));
+      values[i] = load_le<Bits>(outliers_.next);
+      outliers_.next += sizeof(Bits);
     }
+    outliers_.left -= escapes;
     return true;
   }
 
@@ -205,9 +262,12 @@ class BlockDecoder {
   const Sections& sections_;
   const MantissaSplit split_;
   const bool vector_;  // lanes in vector registers
+  const bool fused_;   // quantizer too
+  const bool add_;     // float32 only
   CodedScratch& scratch_;
   std::size_t plane_offset_ = 0;
-  std::size_t outliers_used_ = 0;
+  std::uint64_t next_group_ = 0;
+  OutlierCursor outliers_;
 };
 
 template <typename Format>
@@ -225,7 +285,7 @@ Status decode_as(const BlockContext& context, const BlockEntry& entry,
   const MantissaSplit split{entry.mantissa, entry.plane_bytes};
   GRADWIRE_RETURN_IF_ERROR(
       prepare_table(context.table, sections.table, step_form, split, &scratch.decode_table));
-  return BlockDecoder<Format>(spec, entry, sections, &scratch).decode(pieces);
+  return BlockDecoder<Format>(context, entry, sections, &scratch).decode(pieces);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "codec/coded_block.h"
+#include "codec/fused_groups.h"
 #include "core/bit_array.h"
 #include "core/byte_writer.h"
 #include "core/fp_environment.h"
@@ -55,6 +56,7 @@ class BlockEncoder {
     groups_ = count_groups(pieces, spec_.group);
     lanes_ = coded_lanes(values_);
     vector_ = lanes_ == kMaxLanes && has_vector_encoder();
+    fused_ = kIsFloat32 && vector_ && has_fused_groups();
     const Frequencies& frequencies = *find_builtin_table(context.table);
     if (step_form_) {
       factor_ = scale_factor(spec_.step);
@@ -80,14 +82,10 @@ class BlockEncoder {
     std::uint64_t group = groups_;
     for (std::size_t p = pieces_.size(); p-- > 0;) {
       const Piece& piece = pieces_[p];
-      for (std::uint64_t end = piece.count; end > 0;) {
-        const std::uint64_t begin = (end - 1) / spec_.group * spec_.group;
-        index -= end - begin;
-        scratch_.scales[static_cast<std::size_t>(--group)] =
-            encode_group(piece.data + begin * sizeof(Bits), static_cast<std::uint32_t>(end - begin),
-                         scratch_.plane.data() + index * split_.plane_bytes);
-        end = begin;
-      }
+      index -= piece.count;
+      group -= piece.count / spec_.group + (piece.count % spec_.group != 0);
+      encode_piece(piece, scratch_.scales.data() + group,
+                   scratch_.plane.data() + index * split_.plane_bytes);
     }
     if (vector_) finish_vector_encoder(scratch_.vector_encoder, &scratch_.encode_lanes);
     finish_scales();
@@ -136,11 +134,99 @@ class BlockEncoder {
 
   std::uint32_t kept_mantissa() const noexcept {
     if (rounds_mantissa()) return spec_.mantissa;
+    // Most gradients use the last bit within a few values; only those that do not are read in full.
+    constexpr std::uint64_t kSample = 4096;
     typename Format::Wide mantissas = 0;
     for (const Piece& piece : pieces_) {
-      mantissas |= collect_mantissas<Format>(piece.data, piece.count);
+      for (std::uint64_t first = 0; first < piece.count && (mantissas & 1) == 0; first += kSample) {
+        mantissas |=
+            collect(piece.data + first * sizeof(Bits), std::min(piece.count - first, kSample));
+      }
     }
     return used_mantissa_bits<Format>(mantissas);
+  }
+
+  static typename Format::Wide collect(const std::byte* values, std::uint64_t count) noexcept {
+    if constexpr (kIsFloat32) return collect_mantissas_simd(values, count);
+    return collect_mantissas<Format>(values, count);
+  }
+
+  // Scales and plane of the piece's groups go to `scales`, `plane`.
+  void encode_piece(const Piece& piece, std::int16_t* scales, std::byte* plane) {
+    const std::uint32_t group = spec_.group;
+    std::uint64_t groups = piece.count / group;
+    if (const auto rest = static_cast<std::uint32_t>(piece.count % group)) {
+      const std::uint64_t begin = groups * group;
+      scales[groups] =
+          encode_group(piece.data + begin * sizeof(Bits), rest, plane + begin * split_.plane_bytes);
+    }
+    const std::uint64_t most = kMaxGroup / group;
+    while (groups > 0) {
+      const auto batch = static_cast<std::uint32_t>(std::min(groups, most));
+      groups -= batch;
+      const std::uint64_t begin = groups * group;
+      encode_batch(piece.data + begin * sizeof(Bits), batch, scales + groups,
+                   plane + begin * split_.plane_bytes);
+    }
+  }
+
+  // Whole groups.
+  void encode_batch(const std::byte* data, std::uint32_t groups, std::int16_t* scales,
+                    std::byte* plane) {
+    const std::uint32_t group = spec_.group;
+    if constexpr (kIsFloat32) {
+      if (fused_ && reinterpret_cast<std::uintptr_t>(data) % alignof(Bits) == 0) {
+        return encode_fused(reinterpret_cast<const Bits*>(data), groups, scales, plane);
+      }
+    }
+    for (std::uint32_t g = groups; g-- > 0;) {
+      const std::size_t begin = std::size_t{g} * group;
+      scales[g] =
+          encode_group(data + begin * sizeof(Bits), group, plane + begin * split_.plane_bytes);
+    }
+  }
+
+  // encode_batch() with quantizer and coder at once, for the groups that allow it.
+  void encode_fused(const std::uint32_t* values, std::uint32_t groups, std::int16_t* scales,
+                    std::byte* plane) {
+    const std::uint32_t group = spec_.group;
+    group_scales_simd(values, group, groups, factor_, scratch_.batch_scales.data());
+    for (std::uint32_t end = groups; end > 0;) {
+      std::uint32_t first = end;
+      while (first > 0 && fused_scale(scratch_.batch_scales[first - 1], &scales[first - 1])) {
+        --first;
+      }
+      const std::size_t begin = std::size_t{first} * group;
+      if (first < end) {
+        code_fused(values + begin, {scales + first, group, end - first},
+                   plane + begin * split_.plane_bytes);
+      }
+      end = first;
+      if (end == 0) break;
+      const std::size_t odd = std::size_t{--end} * group;
+      scales[end] = encode_group(reinterpret_cast<const std::byte*>(values + odd), group,
+                                 plane + odd * split_.plane_bytes);
+    }
+  }
+
+  // The scale of a group that the fused kernels take; false for others.
+  bool fused_scale(const GroupScale& scale, std::int16_t* number) const noexcept {
+    if (scale.zero || !scale.finite) return false;
+    *number = static_cast<std::int16_t>(step_form_ ? step_scale(scale) : exponent_scale(scale));
+    return step_form_ ? fused_step_scale(*number) : fused_exponent_scale(*number, range_);
+  }
+
+  void code_fused(const std::uint32_t* values, FusedGroups groups, std::byte* plane) {
+    std::uint32_t* const outliers = scratch_.outlier_batch.data();
+    FusedEncodeOut out{words_end_, outliers};
+    if (step_form_) {
+      encode_step_groups(values, groups, q_max_, &scratch_.vector_encoder, &out);
+    } else {
+      encode_exponent_groups(values, groups, {split_, range_, rounds_mantissa()},
+                             &scratch_.vector_encoder, plane, &out);
+    }
+    words_end_ = out.words;
+    scratch_.outliers.insert(scratch_.outliers.end(), outliers, out.outliers);
   }
 
   // Returns the group's scale, kZeroGroup or kUndefinedScale.
@@ -246,6 +332,7 @@ class BlockEncoder {
   CodedScratch& scratch_;
   const bool step_form_;
   bool vector_ = false;  // lanes in vector registers
+  bool fused_ = false;   // quantizer too
   std::uint64_t values_ = 0;
   std::uint64_t groups_ = 0;
   std::uint32_t lanes_ = 0;

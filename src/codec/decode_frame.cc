@@ -124,6 +124,11 @@ struct FrameDecoder {
   }
   FrameDecoder(const FrameDecoder&) = delete;
 
+  // True for blocks whose codec adds values to accumulators by itself: call decode() for these.
+  bool adds(const BlockEntry& entry) const {
+    return context.add && entry.kind == BlockKind::kCoded && context.dtype == DType::kFloat32;
+  }
+
   Status decode(const BlockEntry& entry, std::span<const std::byte> bytes,
                 std::span<const PieceOut> pieces, CodedScratch& scratch) const {
     if (entry.kind != BlockKind::kStored) {
@@ -138,10 +143,12 @@ struct FrameDecoder {
   BlockContext context;  // points to spec
 };
 
-// Adds one block to the accumulators `sums`, piece by piece, by way of scratch.values.
+// Adds one block to the accumulators `sums`, piece by piece, by way of scratch.values where the
+// codec does not add.
 Status add_block(const FrameDecoder& decoder, const BlockEntry& entry,
                  std::span<const std::byte> bytes, std::span<const PieceOut> sums,
                  Workspace::Impl& scratch) {
+  if (decoder.adds(entry)) return decoder.decode(entry, bytes, sums, scratch.coded);
   const DType dtype = decoder.context.dtype;
   const std::size_t size = dtype_size(dtype);
   const std::byte* values = bytes.data();  // a stored block is added as it lies
@@ -192,7 +199,8 @@ Status decode_add_frame(const FrameView& frame, std::span<const TensorView> accu
   }
   GRADWIRE_RETURN_IF_ERROR(check_destination(frame, accumulators, *sum_dtype));
   const FpEnvironment environment;
-  const FrameDecoder decoder(frame);
+  FrameDecoder decoder(frame);
+  decoder.context.add = true;
   Workspace::Impl& scratch = workspace.impl();
   Destination destination(accumulators, dtype_size(*sum_dtype), &scratch.pieces_out);
   return for_each_block(frame, [&](std::uint32_t index, const BlockEntry& entry,

@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "core/checksum_simd.h"
 #include "core/endian.h"
 // XXH_INLINE_ALL comes from the build, so that xxHash is compiled into this file only.
 #include <xxhash.h>
@@ -52,6 +53,16 @@ std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t previous) n
 }
 
 std::uint64_t hash64(std::span<const std::byte> bytes) noexcept {
+  // Where xxHash has special cases for short inputs, and where vectors are not worth their start.
+  constexpr std::size_t kShort = 1024;
+  if (bytes.size() > kShort) {
+    // XXH3_hashLong_64b_default(), with the vectors of this machine instead of the compiler's.
+    alignas(64) XxhLanes lanes = XXH3_INIT_ACC;
+    if (xxh3_accumulate(bytes.data(), bytes.size(), XXH3_kSecret, &lanes)) {
+      return XXH3_mergeAccs(lanes.data(), XXH3_kSecret + XXH_SECRET_MERGEACCS_START,
+                            bytes.size() * XXH_PRIME64_1);
+    }
+  }
   return XXH3_64bits(bytes.data(), bytes.size());
 }
 

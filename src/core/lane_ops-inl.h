@@ -115,6 +115,145 @@ HWY_INLINE void deinterleave_bytes(Lanes v, std::uint8_t* values) {
                    _mm512_cvtepi32_epi8(_mm512_srli_epi32(low, 16)));
 }
 
+// ---- 32 values of 32 bits: value i of the half row in `first`, 16 + i in `second` ----
+
+struct WidePair {
+  __m512i first, second;
+};
+
+HWY_INLINE WidePair load_wide(const std::uint32_t* from) {
+  return {_mm512_loadu_si512(from), _mm512_loadu_si512(from + 16)};
+}
+// Asks for the cache lines of 64 values that lie `before` values lower; any address may be asked
+// for.
+HWY_INLINE void prefetch_row(const std::uint32_t* row, std::size_t before) {
+  const char* const at = reinterpret_cast<const char*>(reinterpret_cast<std::uintptr_t>(row) -
+                                                       before * sizeof(std::uint32_t));
+  for (int line = 0; line < 4; ++line) _mm_prefetch(at + 64 * line, _MM_HINT_T0);
+}
+HWY_INLINE void store_wide(WidePair v, std::uint32_t* to) {
+  _mm512_storeu_si512(to, v.first);
+  _mm512_storeu_si512(to + 16, v.second);
+}
+// Bits of `yes` where `mask` has ones, else of `no`.
+HWY_INLINE Lanes select_bits(Lanes mask, Lanes yes, Lanes no) {
+  return _mm512_ternarylogic_epi32(mask, yes, no, 0xCA);
+}
+// a | (b & c)
+HWY_INLINE Lanes or_and(Lanes a, Lanes b, Lanes c) {
+  return _mm512_ternarylogic_epi32(a, b, c, 0xF8);
+}
+// Bits kDown to kDown + 15 of each value, in lane order; kDown is 1 to 16.
+template <int kDown>
+HWY_INLINE Lanes narrow(WidePair v) {
+  return select_bits(_mm512_set1_epi32(static_cast<int>(0xFFFF0000u)),
+                     _mm512_slli_epi32(v.second, 16 - kDown), _mm512_srli_epi32(v.first, kDown));
+}
+HWY_INLINE Lanes low_words(WidePair v) {
+  return select_bits(_mm512_set1_epi32(0xFFFF), v.first, _mm512_slli_epi32(v.second, 16));
+}
+// The values with these upper and lower halves.
+HWY_INLINE WidePair widen(Lanes high, Lanes low) {
+  const __m512i mask = _mm512_set1_epi32(0xFFFF);
+  return {select_bits(mask, low, _mm512_slli_epi32(high, 16)),
+          select_bits(mask, _mm512_srli_epi32(low, 16), high)};
+}
+template <int kBits>
+HWY_INLINE Lanes shift_left(Lanes v) {
+  return _mm512_slli_epi16(v, kBits);
+}
+HWY_INLINE LaneMask greater_unsigned(Lanes a, Lanes b) { return _mm512_cmpgt_epu16_mask(a, b); }
+HWY_INLINE LaneMask is_zero(Lanes v) { return _mm512_testn_epi16_mask(v, v); }
+// Clears the values of these lanes.
+HWY_INLINE WidePair clear_wide(LaneMask lanes, WidePair v) {
+  const __m512i marks = _mm512_movm_epi16(lanes);
+  const __m512i low = _mm512_set1_epi32(0xFFFF);
+  return {
+      _mm512_maskz_mov_epi32(_mm512_testn_epi32_mask(marks, low), v.first),
+      _mm512_maskz_mov_epi32(_mm512_testn_epi32_mask(marks, _mm512_slli_epi32(low, 16)), v.second)};
+}
+
+using WideFloat = __m512;
+HWY_INLINE WideFloat set_float(float x) { return _mm512_set1_ps(x); }
+HWY_INLINE WidePair mul_float(WidePair v, WideFloat x) {
+  return {_mm512_castps_si512(_mm512_mul_ps(_mm512_castsi512_ps(v.first), x)),
+          _mm512_castps_si512(_mm512_mul_ps(_mm512_castsi512_ps(v.second), x))};
+}
+HWY_INLINE WidePair add_float(WidePair v, WidePair w) {
+  return {_mm512_castps_si512(
+              _mm512_add_ps(_mm512_castsi512_ps(v.first), _mm512_castsi512_ps(w.first))),
+          _mm512_castps_si512(
+              _mm512_add_ps(_mm512_castsi512_ps(v.second), _mm512_castsi512_ps(w.second)))};
+}
+// (v + x) - x
+HWY_INLINE WidePair add_and_subtract(WidePair v, WideFloat x) {
+  return {_mm512_castps_si512(_mm512_sub_ps(_mm512_add_ps(_mm512_castsi512_ps(v.first), x), x)),
+          _mm512_castps_si512(_mm512_sub_ps(_mm512_add_ps(_mm512_castsi512_ps(v.second), x), x))};
+}
+// (v + addend + bit `drop` of v) with the bits of ~keep cleared, on 32-bit numbers.
+HWY_INLINE __m512i round_bits(__m512i v, __m512i addend, __m128i drop, __m512i keep) {
+  const __m512i odd = _mm512_and_si512(_mm512_srl_epi32(v, drop), _mm512_set1_epi32(1));
+  return _mm512_and_si512(_mm512_add_epi32(_mm512_add_epi32(v, addend), odd), keep);
+}
+struct WideRounding {
+  __m512i addend, keep;
+  __m128i drop;
+};
+HWY_INLINE WideRounding make_rounding(std::uint32_t drop) {
+  return {_mm512_set1_epi32(static_cast<int>((1u << (drop - 1)) - 1)),
+          _mm512_set1_epi32(static_cast<int>(~((1u << drop) - 1))),
+          _mm_cvtsi32_si128(static_cast<int>(drop))};
+}
+HWY_INLINE WidePair round_wide(WidePair v, const WideRounding& r) {
+  return {round_bits(v.first, r.addend, r.drop, r.keep),
+          round_bits(v.second, r.addend, r.drop, r.keep)};
+}
+
+// The low kBytes bytes of each value >> shift, in the order of the values.
+template <int kBytes>
+HWY_INLINE void store_shifted(WidePair v, int shift, std::byte* to) {
+  const __m128i by = _mm_cvtsi32_si128(shift);
+  const __m512i first = _mm512_srl_epi32(v.first, by);
+  const __m512i second = _mm512_srl_epi32(v.second, by);
+  if constexpr (kBytes == 2) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm512_cvtepi32_epi16(first));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + 32), _mm512_cvtepi32_epi16(second));
+  } else {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to), _mm512_cvtepi32_epi8(first));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to + 16), _mm512_cvtepi32_epi8(second));
+  }
+}
+template <int kBytes>
+HWY_INLINE WidePair load_shifted(const std::byte* from, int shift) {
+  const __m128i by = _mm_cvtsi32_si128(shift);
+  if constexpr (kBytes == 2) {
+    const auto* words = reinterpret_cast<const __m256i*>(from);
+    return {_mm512_sll_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256(words)), by),
+            _mm512_sll_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256(words + 1)), by)};
+  } else {
+    const auto* bytes = reinterpret_cast<const __m128i*>(from);
+    return {_mm512_sll_epi32(_mm512_cvtepu8_epi32(_mm_loadu_si128(bytes)), by),
+            _mm512_sll_epi32(_mm512_cvtepu8_epi32(_mm_loadu_si128(bytes + 1)), by)};
+  }
+}
+// v | w where v has one of the bits of `any`, else v.
+HWY_INLINE WidePair or_where(WidePair v, std::uint32_t any, WidePair w) {
+  const __m512i bits = _mm512_set1_epi32(static_cast<int>(any));
+  return {
+      _mm512_mask_or_epi32(v.first, _mm512_test_epi32_mask(v.first, bits), v.first, w.first),
+      _mm512_mask_or_epi32(v.second, _mm512_test_epi32_mask(v.second, bits), v.second, w.second)};
+}
+// The lanes whose bit 15 is set take the values at `from`, one after the other in the order of the
+// values. Reads and returns the end of just as many.
+HWY_INLINE const std::byte* expand_wide(Lanes marks, const std::byte* from, WidePair* v) {
+  const __mmask16 first = _mm512_test_epi32_mask(marks, _mm512_set1_epi32(0x8000));
+  const __mmask16 second = _mm512_movepi32_mask(marks);
+  v->first = _mm512_mask_expandloadu_epi32(v->first, first, from);
+  from += sizeof(std::uint32_t) * count_mask(first);
+  v->second = _mm512_mask_expandloadu_epi32(v->second, second, from);
+  return from + sizeof(std::uint32_t) * count_mask(second);
+}
+
 #endif  // HWY_TARGET == HWY_AVX3_DL
 
 }  // namespace HWY_NAMESPACE

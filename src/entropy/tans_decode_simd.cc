@@ -8,6 +8,7 @@
 // After foreach_target.h, which includes this file once per target.
 #include "core/lane_ops-inl.h"
 #include "core/simd_dispatch.h"
+#include "entropy/tans_rows-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace gradwire::internal {
@@ -17,51 +18,6 @@ bool has_decoder() { return GRADWIRE_HAVE_LANE_OPS; }
 
 #if GRADWIRE_HAVE_LANE_OPS
 
-// 32 lanes.
-struct HalfState {
-  Lanes n0, n1, n2, position, state;
-};
-
-HWY_INLINE HalfState load_half(const TansVectorLanes& lanes, std::uint32_t at) {
-  return {load_lanes(lanes.n0.data() + at), load_lanes(lanes.n1.data() + at),
-          load_lanes(lanes.n2.data() + at), load_lanes(lanes.position.data() + at),
-          load_lanes(lanes.state.data() + at)};
-}
-
-HWY_INLINE void store_half(const HalfState& half, std::uint32_t at, TansVectorLanes* lanes) {
-  store_lanes(half.n0, lanes->n0.data() + at);
-  store_lanes(half.n1, lanes->n1.data() + at);
-  store_lanes(half.n2, lanes->n2.data() + at);
-  store_lanes(half.position, lanes->position.data() + at);
-  store_lanes(half.state, lanes->state.data() + at);
-}
-
-struct DecodeTables {
-  Table128 symbols, next;
-  Table32 lane_bits, masks;
-};
-
-// The 32 values of half a row. Loads 64 bytes from below `end` on, of which it takes the words
-// before `end`; returns the new end.
-HWY_INLINE const std::byte* decode_half(const DecodeTables& tables, HalfState& half,
-                                        const std::byte* end, std::uint8_t* tokens,
-                                        std::uint16_t* lane_bits) {
-  const Lanes top = funnel_left(half.n0, half.n1, half.position);
-  const Lanes symbol = lookup128(tables.symbols, half.state);
-  const Lanes code_bits = shift_right<5>(symbol);
-  half.state = add(lookup128(tables.next, half.state), funnel_left(zero_lanes(), top, code_bits));
-  const Lanes position = add(half.position, add(code_bits, lookup32(tables.lane_bits, symbol)));
-  const LaneMask refill = test(position, set_lanes(16));
-  half.position = and_(position, set_lanes(15));
-  half.n0 = select(refill, half.n1, half.n0);
-  half.n1 = select(refill, half.n2, half.n1);
-  end -= kWordBytes * count_mask(refill);
-  half.n2 = expand_load(refill, half.n2, end);
-  deinterleave_bytes(symbol, tokens);
-  deinterleave_words(and_(shift_left(top, code_bits), lookup32(tables.masks, symbol)), lane_bits);
-  return end;
-}
-
 // Decodes rows as long as there are 64 words before *words_end (what a row takes at most) and 64
 // readable bytes behind it. Returns the number of values.
 std::uint32_t decode_rows(TansVectorDecoder* vector, const std::byte* begin,
@@ -69,18 +25,19 @@ std::uint32_t decode_rows(TansVectorDecoder* vector, const std::byte* begin,
                           std::uint16_t* lane_bits, std::uint32_t count) {
   constexpr std::ptrdiff_t kRowBytes = kWordBytes * kMaxLanes;
   constexpr std::ptrdiff_t kLoadBytes = kWordBytes * kHalfLanes;
-  const TansVectorDecodeTable& table = vector->table;
-  const DecodeTables tables = {
-      load_table128(table.symbols.data()), load_table128(table.next.data()),
-      load_table32(table.lane_bits.data()), load_table32(table.masks.data())};
+  const DecodeTables tables = load_decode_tables(vector->table);
   const std::byte* end = *words_end;
   if (vector->readable_end - end < kLoadBytes) return 0;
   HalfState low = load_half(vector->lanes, 0);
   HalfState high = load_half(vector->lanes, kHalfLanes);
   std::uint32_t row = 0;
   for (; row < count && end - begin >= kRowBytes; row += kMaxLanes) {
-    end = decode_half(tables, low, end, tokens + row, lane_bits + row);
-    end = decode_half(tables, high, end, tokens + row + kHalfLanes, lane_bits + row + kHalfLanes);
+    const DecodedHalf first = decode_half(tables, low, &end);
+    deinterleave_bytes(first.symbols, tokens + row);
+    deinterleave_words(first.lane_bits, lane_bits + row);
+    const DecodedHalf second = decode_half(tables, high, &end);
+    deinterleave_bytes(second.symbols, tokens + row + kHalfLanes);
+    deinterleave_words(second.lane_bits, lane_bits + row + kHalfLanes);
   }
   store_half(low, 0, &vector->lanes);
   store_half(high, kHalfLanes, &vector->lanes);

@@ -8,6 +8,7 @@
 // After foreach_target.h, which includes this file once per target.
 #include "core/lane_ops-inl.h"
 #include "core/simd_dispatch.h"
+#include "entropy/tans_rows-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace gradwire::internal {
@@ -17,56 +18,10 @@ bool has_encoder() { return GRADWIRE_HAVE_LANE_OPS; }
 
 #if GRADWIRE_HAVE_LANE_OPS
 
-// 32 lanes.
-struct HalfState {
-  Lanes n0, n1, n2, position, state;
-};
-
-HWY_INLINE HalfState load_half(const TansVectorLanes& lanes, std::uint32_t at) {
-  return {load_lanes(lanes.n0.data() + at), load_lanes(lanes.n1.data() + at),
-          load_lanes(lanes.n2.data() + at), load_lanes(lanes.position.data() + at),
-          load_lanes(lanes.state.data() + at)};
-}
-
-HWY_INLINE void store_half(const HalfState& half, std::uint32_t at, TansVectorLanes* lanes) {
-  store_lanes(half.n0, lanes->n0.data() + at);
-  store_lanes(half.n1, lanes->n1.data() + at);
-  store_lanes(half.n2, lanes->n2.data() + at);
-  store_lanes(half.position, lanes->position.data() + at);
-  store_lanes(half.state, lanes->state.data() + at);
-}
-
-struct EncodeTables {
-  Table32 delta, start, lane_bits;
-  Table128 states;
-};
-
-// Undoes refill and reading of the 32 values of half a row, as encode_value() of the plain encoder
-// does for one value; the words come out in lane order.
-HWY_INLINE std::uint16_t* encode_half(const EncodeTables& tables, Lanes tokens, Lanes lane_bits,
-                                      HalfState& half, std::uint16_t* words) {
-  const Lanes code_bits = shift_right<8>(add(half.state, lookup32(tables.delta, tokens)));
-  const Lanes value = funnel_right(half.state, lane_bits, code_bits);
-  const Lanes index = add(shift_right(half.state, code_bits), lookup32(tables.start, tokens));
-  half.state = lookup128(tables.states, index);
-  const Lanes next = sub(half.position, add(code_bits, lookup32(tables.lane_bits, tokens)));
-  const LaneMask refill = negative(next);
-  half.position = and_(next, set_lanes(15));
-  words = compress_store(half.n2, refill, words);
-  half.n2 = select(refill, half.n1, half.n2);
-  // Where the lane refills its window moves down by a word; then the value's 16 bits go in at the
-  // position, across N0 and N1.
-  half.n1 = or_(select(refill, half.n0, half.n1), funnel_right(value, zero_lanes(), half.position));
-  half.n0 = or_(clear(refill, half.n0), shift_right(value, half.position));
-  return words;
-}
-
 std::uint16_t* encode_rows(const TansVectorEncodeTable& table, const std::uint8_t* tokens,
                            const std::uint16_t* lane_bits, std::uint32_t count,
                            TansVectorLanes* lanes, std::uint16_t* words) {
-  const EncodeTables tables = {load_table32(table.delta.data()), load_table32(table.start.data()),
-                               load_table32(table.lane_bits.data()),
-                               load_table128(table.states.data())};
+  const EncodeTables tables = load_encode_tables(table);
   HalfState low = load_half(*lanes, 0);
   HalfState high = load_half(*lanes, kHalfLanes);
   for (std::uint32_t row = count; row > 0;) {

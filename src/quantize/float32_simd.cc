@@ -26,6 +26,12 @@ std::uint32_t quantize_step(const std::uint32_t* values, std::uint32_t count, st
                             std::uint32_t q_max, std::uint8_t* tokens, std::uint16_t* lane_bits) {
   return quantize_step_ref(values, count, k, q_max, tokens, lane_bits);
 }
+void group_scales(const std::uint32_t* values, std::uint32_t group, std::uint32_t groups,
+                  std::uint64_t factor, GroupScale* scales) {
+  for (std::uint32_t g = 0; g < groups; ++g) {
+    scales[g] = group_scale(values + std::size_t{g} * group, group, factor);
+  }
+}
 bool dequantize_step(const std::uint8_t* tokens, const std::uint16_t* lane_bits,
                      std::uint32_t count, std::int32_t k, std::uint32_t* values) {
   return dequantize_step_ref(tokens, lane_bits, count, k, values);
@@ -34,6 +40,9 @@ bool any_escape(const std::uint8_t* tokens, std::uint32_t count) {
   std::uint8_t largest = 0;
   for (std::uint32_t i = 0; i < count; ++i) largest = tokens[i] > largest ? tokens[i] : largest;
   return largest == kStepEscape;
+}
+std::uint32_t collect(const std::byte* values, std::uint64_t count) {
+  return collect_mantissas<Float32Format>(values, count);
 }
 std::uint32_t quantize_exponent(const std::uint32_t* values, std::uint32_t count, std::int32_t top,
                                 MantissaSplit split, TokenRange range, std::uint8_t* tokens,
@@ -118,6 +127,13 @@ GroupScale group_scale(const std::uint32_t* values, std::uint32_t count, std::ui
   return scale_from_squares(sum, count, top - Float32Format::kBias, factor);
 }
 
+void group_scales(const std::uint32_t* values, std::uint32_t group, std::uint32_t groups,
+                  std::uint64_t factor, GroupScale* scales) {
+  for (std::uint32_t g = 0; g < groups; ++g) {
+    scales[g] = group_scale(values + std::size_t{g} * group, group, factor);
+  }
+}
+
 // ---- step form ----
 
 std::uint32_t quantize_step(const std::uint32_t* values, std::uint32_t count, std::int32_t k,
@@ -197,6 +213,27 @@ bool any_escape(const std::uint8_t* tokens, std::uint32_t count) {
 }
 
 // ---- exponent form ----
+
+std::uint32_t collect(const std::byte* bytes, std::uint64_t count) {
+  const D32 d;
+  const hn::Repartition<std::uint8_t, D32> d8;
+  const std::uint64_t n = hn::Lanes(d);
+  const std::uint64_t whole = count / n * n;
+  const auto infinity = hn::Set(d, Float32Format::kInfinity);
+  const auto* const from = reinterpret_cast<const std::uint8_t*>(bytes);
+  auto all = hn::Zero(d);
+  for (std::uint64_t i = 0; i < whole; i += n) {
+    const auto v = hn::BitCast(d, hn::LoadU(d8, from + i * sizeof(std::uint32_t)));
+    const auto infinite = hn::Eq(hn::And(v, infinity), infinity);
+    all = hn::Or(all, hn::IfThenZeroElse(infinite, v));
+  }
+  std::uint32_t lanes[hn::MaxLanes(d)];
+  hn::StoreU(all, d, lanes);
+  std::uint32_t result = 0;
+  for (std::uint64_t i = 0; i < n; ++i) result |= lanes[i];
+  return (result & Float32Format::kMantissaMask) |
+         collect_mantissas<Float32Format>(bytes + whole * sizeof(std::uint32_t), count - whole);
+}
 
 void write_plane(V32 kept, std::uint32_t plane_bytes, std::byte* plane, std::uint32_t i) {
   if (plane_bytes == 2) {
@@ -339,9 +376,11 @@ HWY_AFTER_NAMESPACE();
 namespace gradwire::internal {
 
 HWY_EXPORT(group_scale);
+HWY_EXPORT(group_scales);
 HWY_EXPORT(quantize_step);
 HWY_EXPORT(dequantize_step);
 HWY_EXPORT(any_escape);
+HWY_EXPORT(collect);
 HWY_EXPORT(quantize_exponent);
 HWY_EXPORT(round_mantissa);
 HWY_EXPORT(dequantize_exponent);
@@ -349,6 +388,11 @@ HWY_EXPORT(dequantize_exponent);
 GroupScale group_scale_simd(const std::uint32_t* values, std::uint32_t count,
                             std::uint64_t factor) noexcept {
   return GRADWIRE_DISPATCH(group_scale)(values, count, factor);
+}
+
+void group_scales_simd(const std::uint32_t* values, std::uint32_t group, std::uint32_t groups,
+                       std::uint64_t factor, GroupScale* scales) noexcept {
+  GRADWIRE_DISPATCH(group_scales)(values, group, groups, factor, scales);
 }
 
 std::uint32_t quantize_step_simd(const std::uint32_t* values, std::uint32_t count, std::int32_t k,
@@ -364,6 +408,10 @@ bool dequantize_step_simd(const std::uint8_t* tokens, const std::uint16_t* lane_
 
 bool any_escape_simd(const std::uint8_t* tokens, std::uint32_t count) noexcept {
   return GRADWIRE_DISPATCH(any_escape)(tokens, count);
+}
+
+std::uint32_t collect_mantissas_simd(const std::byte* values, std::uint64_t count) noexcept {
+  return GRADWIRE_DISPATCH(collect)(values, count);
 }
 
 std::uint32_t quantize_exponent_simd(const std::uint32_t* values, std::uint32_t count,

@@ -14,6 +14,9 @@ namespace gradwire::internal {
 
 GroupScale group_scale_simd(const std::uint32_t* values, std::uint32_t count,
                             std::uint64_t factor) noexcept;
+// Of `groups` groups of `group` values, one after the other. Groups do not wait for one another.
+void group_scales_simd(const std::uint32_t* values, std::uint32_t group, std::uint32_t groups,
+                       std::uint64_t factor, GroupScale* scales) noexcept;
 
 std::uint32_t quantize_step_simd(const std::uint32_t* values, std::uint32_t count, std::int32_t k,
                                  std::uint32_t q_max, std::uint8_t* tokens,
@@ -22,6 +25,7 @@ std::uint32_t quantize_step_simd(const std::uint32_t* values, std::uint32_t coun
                                         std::uint32_t count, std::int32_t k,
                                         std::uint32_t* values) noexcept;
 
+std::uint32_t collect_mantissas_simd(const std::byte* values, std::uint64_t count) noexcept;
 std::uint32_t quantize_exponent_simd(const std::uint32_t* values, std::uint32_t count,
                                      std::int32_t top, MantissaSplit split, TokenRange range,
                                      std::uint8_t* tokens, std::uint16_t* lane_bits,

@@ -49,5 +49,28 @@ TEST(Checksum, Hash64IsXxh3WithSeedZero) {
   EXPECT_NE(hash64(bytes_of("a")), hash64(bytes_of("b")));
 }
 
+// Of xxHash 0.8.1; the vector code takes over from 1024 bytes on.
+TEST(Checksum, Hash64OfEveryLength) {
+  struct Known {
+    std::size_t size;
+    std::uint64_t hash;
+  };
+  constexpr Known kKnown[] = {
+      {241, 0x6E0351C4E08D01F1u},   {1023, 0xE6096DD67F0703A5u},   {1024, 0x7B8E4D1536B7C54Du},
+      {1025, 0x53FB4E0C96B23C00u},  {1088, 0x1A64C088B25785E8u},   {1089, 0x1BE03527901F6DC0u},
+      {2048, 0x2319DF49F5E4523Eu},  {2049, 0xA328F86DFE006039u},   {5000, 0x4D49AB98BB97A58Cu},
+      {65536, 0xBA12490061613481u}, {100003, 0x08B8A2C987C4EDCBu},
+  };
+  for (const Known& known : kKnown) {
+    for (const std::size_t shift : {0u, 1u}) {
+      std::vector<std::byte> bytes(known.size + shift);
+      for (std::size_t i = 0; i < known.size; ++i) {
+        bytes[i + shift] = static_cast<std::byte>((i * i * 31 + i / 7) & 255u);
+      }
+      EXPECT_EQ(hash64(std::span(bytes).subspan(shift)), known.hash) << known.size;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace gradwire::internal

@@ -128,6 +128,34 @@ TEST(Float32Simd, ExponentForm) {
   });
 }
 
+TEST(Float32Simd, CollectMantissas) {
+  for_all_values([](std::vector<std::uint32_t> values) {
+    for (const std::uint32_t keep : {~0u, ~0u << 16, ~0u << 21}) {
+      for (std::uint32_t& value : values) value &= keep;
+      std::vector<std::byte> bytes(4 * values.size() + 1);  // askew
+      std::memcpy(bytes.data() + 1, values.data(), 4 * values.size());
+      ASSERT_EQ(collect_mantissas<Float32Format>(bytes.data() + 1, values.size()),
+                collect_mantissas_simd(bytes.data() + 1, values.size()));
+    }
+  });
+}
+
+TEST(Float32Simd, GroupScales) {
+  for_all_values([](const std::vector<std::uint32_t>& values) {
+    if (values.size() % 64 != 0) return;
+    const auto groups = static_cast<std::uint32_t>(values.size() / 64);
+    std::vector<GroupScale> scales(groups);
+    group_scales_simd(values.data(), 64, groups, scale_factor(1), scales.data());
+    for (std::uint32_t g = 0; g < groups; ++g) {
+      const GroupScale plain =
+          group_scale_ref<Float32Format>(values.data() + 64 * g, 64, scale_factor(1));
+      EXPECT_EQ(plain.zero, scales[g].zero);
+      EXPECT_EQ(plain.finite, scales[g].finite);
+      EXPECT_EQ(plain.exponent, scales[g].exponent);
+    }
+  });
+}
+
 TEST(Float32Simd, RoundMantissa) {
   for_all_values([](const std::vector<std::uint32_t>& values) {
     const auto count = static_cast<std::uint32_t>(values.size());

@@ -18,10 +18,11 @@ namespace {
 // less; for one that never comes it must be short, as every rank raises within two seconds.
 constexpr std::chrono::milliseconds kDrainTime{500};
 
-Error out_of_memory() {
+// Its text must fit std::string's own buffer, as nothing can be allocated now.
+Error out_of_memory() noexcept {
   Error error;
   error.code = ErrorCode::kOutOfMemory;
-  error.message = "no memory for the buffers of a collective";
+  error.message = "out of memory";
   return error;
 }
 
@@ -43,19 +44,20 @@ Status run_guarded(Function&& function) {
   }
 }
 
-// Sends `error` to all peers, as far as that still works.
-void announce(Communicator::Impl& impl, const internal::FrameHeader& place, const Error& error) {
+// Sends `error` to all peers, as far as that still works. False if a peer could not be told.
+bool announce(Communicator::Impl& impl, const internal::FrameHeader& place, const Error& error) {
+  bool told = true;
   const Status sent = run_guarded([&]() -> Status {
     impl.error_frames.push_back(internal::write_error_frame(place, error));
     for (int peer = 0; peer < impl.world(); ++peer) {
       if (peer == impl.rank()) continue;
       // A peer that cannot be told must not keep the others from being told.
-      static_cast<void>(impl.exchange.send(peer, impl.error_frames.back()).ok());
+      told = impl.exchange.send(peer, impl.error_frames.back()).ok() && told;
     }
     return {};
   });
   // The error that is being reported counts, not what happened on the way.
-  static_cast<void>(sent.ok());
+  return sent.ok() && told;
 }
 
 bool is_error_frame(std::span<const std::byte> slot) {
@@ -131,8 +133,15 @@ Status Communicator::all_reduce(TensorView data, std::span<const PartLayout> par
   if (!status.ok()) {
     Error error = status.error();
     if (error.sequence == 0) error.sequence = sequence;
-    announce(impl, operation.place(), error);
-    if (prepared.ok()) retire(impl);
+    const bool told = announce(impl, operation.place(), error);
+    if (prepared.ok()) {
+      retire(impl);
+    } else if (!told) {
+      // Who has not been told would wait for its deadline: it shall see a lost rank. Nothing was
+      // posted, so there is nothing to drain.
+      impl.retired = true;
+      impl.transport->retire();
+    }
     return error;
   }
   impl.first_failure = impl.sequence;

@@ -41,15 +41,16 @@ PROMISES = (
             "every allocation of every function of codec.h, alone and with all after it",
             ("tests",)),
     Promise("N1", "the error bound holds for every float, at 1.0 x the bound",
-            "all 2^32 patterns, 8 steps and 4 mantissa lengths, plain and every vector target",
-            ("exhaustive",)),
+            "all 2^32 patterns in all 25 cases, plain and every vector target",
+            ("exhaustive",), 25),
     Promise("N2", "it holds for codecs with a scale per group", "10^9 random groups",
             ("groups",), 10**9),
     Promise("N3", "special values do what docs/error_bounds.md says", "each cell of its table",
             ("tests",)),
-    Promise("N4", "lossless means bit for bit", "all 2^32 and 2^16 patterns", ("exhaustive",)),
+    Promise("N4", "lossless means bit for bit", "all 2^32 and 2^16 patterns in all 4 cases",
+            ("exhaustive",), 4),
     Promise("N5", "every vector target writes the bytes of the plain kernels",
-            "golden frames and kernels under each forced target", ("tests",)),
+            "golden frames, and kernels against the plain ones", ("tests",)),
     Promise("V1", "frames of a released format decode for ever",
             "200 golden frames for each format version", ("golden",), 200),
     Promise("V2", "every error code of bytes has a golden frame", "one at least", ("tests",)),
@@ -80,9 +81,9 @@ def number(value: object) -> str:
     return f"{int(str(value)):,}".replace(",", " ")
 
 
-def of_kind(records: Iterable[Record], promise: Promise) -> list[Record]:
+def of_kind(records: Iterable[Record], promise: Promise, kinds: tuple[str, ...]) -> list[Record]:
     return [record for record in records
-            if record.get("promise") == promise.name and record["kind"] in promise.kinds]
+            if record.get("promise") == promise.name and record["kind"] in kinds]
 
 
 def newest(records: Iterable[Record]) -> list[Record]:
@@ -104,8 +105,8 @@ def count_of(records: list[Record], promise: Promise, golden: int) -> tuple[int,
         cases = newest(records)
         done = sum(record["count"] == record["planned"] for record in cases)
         total = sum(int(str(record["count"])) for record in cases)
-        return total, f"{done} of {len(cases)} cases complete, {number(total)} patterns", (
-            done == len(cases) > 0)
+        text = f"{done} of {promise.least} cases complete, {number(total)} patterns"
+        return total, text, done >= promise.least
     if promise.kinds == ("tests",):
         tests = sum(int(str(record["count"])) for record in newest(records))
         return tests, f"{tests} tests", tests > 0
@@ -115,12 +116,16 @@ def count_of(records: list[Record], promise: Promise, golden: int) -> tuple[int,
 
 
 def verdict_of(records: list[Record], promise: Promise, golden: int) -> tuple[str, str]:
-    """Verdict and what was measured."""
-    count, text, enough = count_of(records, promise, golden)
-    if count == 0 and not records:
-        return "not measured", "nothing yet"
-    if any(record["result"] != "pass" for record in newest(records)):
+    """Verdict and what was measured. Tests count for something, but not towards another goal."""
+    chosen = of_kind(records, promise, promise.kinds)
+    tests = of_kind(records, promise, ("tests",))
+    count, text, enough = count_of(chosen, promise, golden)
+    if any(record["result"] != "pass" for record in newest(chosen + tests)):
         return "**MISSED**", text
+    if count == 0 and tests:
+        text = count_of(tests, promise._replace(kinds=("tests",)), golden)[1]
+    elif count == 0:
+        return "not measured", "nothing yet"
     return ("holds" if enough else "holds so far, goal not reached"), text
 
 
@@ -128,7 +133,7 @@ def promise_table(records: list[Record], golden: int) -> list[str]:
     lines = ["| | promise | goal | measured | verdict |", "|---|---|---|---|---|"]
     held = 0
     for promise in PROMISES:
-        verdict, text = verdict_of(of_kind(records, promise), promise, golden)
+        verdict, text = verdict_of(records, promise, golden)
         held += verdict == "holds"
         lines.append(
             f"| {promise.name} | {promise.text} | {promise.goal} | {text} | {verdict} |")

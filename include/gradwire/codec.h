@@ -100,7 +100,8 @@ struct EncodeStats {
 std::uint64_t max_encoded_size(const CodecSpec& spec, DType dtype, std::uint64_t value_count,
                                std::uint64_t part_count, std::uint64_t metadata_bytes = 0);
 
-// Encodes `parts` (all of one dtype) as one frame into `out`; returns the frame's length.
+// Encodes `parts` (all of one dtype) as one frame into `out`; returns the frame's length. Bytes of
+// `out` behind the frame, up to max_encoded_size, may have been written too.
 // Without parts the frame's dtype is float32.
 // Errors: kUnknownCodec and kOutOfRange (a spec that parse() would not give), kUnsupportedDType,
 // kInvalidArgument (parts of different dtype, a null pointer, a context out of range),

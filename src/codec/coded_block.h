@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "codec/block_codec.h"
+#include "core/endian.h"
 #include "entropy/tans_decode.h"
 #include "entropy/tans_decode_simd.h"
 #include "entropy/tans_encode.h"
@@ -31,10 +32,11 @@ struct CodedScratch {
   alignas(64) std::array<std::uint8_t, kMaxGroup> tokens;
   // A batch of groups.
   alignas(64) std::array<std::uint32_t, kMaxGroup> outlier_batch;
+  alignas(64) std::array<std::uint32_t, kMaxGroup> wide;  // bfloat16 as float32
   std::array<GroupScale, kMaxBatch> batch_scales;
   std::array<std::int16_t, kMaxBatch> scale_batch;
   // One block, encoder.
-  std::vector<std::uint16_t> words;
+  std::vector<std::byte> words;  // where the block itself has no room for the most there could be
   std::vector<std::int16_t> scales;
   std::vector<std::byte> plane;
   std::vector<std::uint64_t> outliers;  // bit patterns, last value first
@@ -42,10 +44,24 @@ struct CodedScratch {
   TansEncodeLanes encode_lanes;
   TansVectorEncoder vector_encoder;
   // One block, decoder.
+  std::vector<std::uint32_t> wide_outliers;  // of bfloat16, as float32
   TansDecodeTable decode_table;
   TansDecoder decoder;
   TansVectorDecoder vector_decoder;
 };
+
+// bfloat16 values, which need no alignment, as the float32 patterns that they are the upper halves
+// of, and back.
+inline void widen_bfloat16(const std::byte* from, std::size_t count, std::uint32_t* to) noexcept {
+  for (std::size_t i = 0; i < count; ++i) {
+    to[i] = std::uint32_t{load_le<std::uint16_t>(from + sizeof(std::uint16_t) * i)} << 16;
+  }
+}
+inline void narrow_bfloat16(const std::uint32_t* from, std::size_t count, std::byte* to) noexcept {
+  for (std::size_t i = 0; i < count; ++i) {
+    store_le(to + sizeof(std::uint16_t) * i, static_cast<std::uint16_t>(from[i] >> 16));
+  }
+}
 
 // Groups of `group` > 0 values in a block.
 template <typename AnyPiece>

@@ -95,6 +95,9 @@ template <typename Format>
 class BlockDecoder {
   using Bits = typename Format::Bits;
   static constexpr bool kIsFloat32 = std::is_same_v<Format, Float32Format>;
+  static constexpr bool kIsBFloat16 = std::is_same_v<Format, BFloat16Format>;
+  // Outliers of bfloat16 wait as float32.
+  using Outlier = std::conditional_t<kIsBFloat16, std::uint32_t, Bits>;
 
  public:
   BlockDecoder(const BlockContext& context, const BlockEntry& entry, const Sections& sections,
@@ -105,12 +108,13 @@ class BlockDecoder {
         sections_(sections),
         split_{entry.mantissa, entry.plane_bytes},
         vector_(entry.lanes == kMaxLanes && has_vector_decoder()),
-        fused_(vector_ && has_fused_groups()),
+        fused_((kIsFloat32 || kIsBFloat16) && vector_ && has_fused_groups()),
         add_(kIsFloat32 && context.add),
         scratch_(*scratch),
         outliers_{sections.outliers.data(), entry.outlier_count} {}
 
   Status decode(std::span<const PieceOut> pieces) {
+    if constexpr (kIsBFloat16) widen_outliers();
     const char* problem =
         start_decoder(sections_.lane_states, entry_.lanes, sections_.words, &scratch_.decoder);
     if (problem != nullptr) return corrupt("lane states", problem);
@@ -139,9 +143,15 @@ class BlockDecoder {
         if (fused_ && reinterpret_cast<std::uintptr_t>(out) % alignof(Bits) == 0) {
           const auto most = static_cast<std::uint32_t>(std::min<std::uint64_t>(rest, kMaxGroup));
           done = decode_fused(most / group_, reinterpret_cast<Bits*>(out));
-          if (outliers_.missing) return too_few_outliers();
+        }
+      } else if constexpr (kIsBFloat16) {
+        if (fused_) {
+          const auto most = static_cast<std::uint32_t>(std::min<std::uint64_t>(rest, kMaxGroup));
+          done = decode_fused(most / group_, scratch_.wide.data());
+          narrow_bfloat16(scratch_.wide.data(), static_cast<std::size_t>(done), out);
         }
       }
+      if (outliers_.missing) return too_few_outliers();
       if (done == 0) {
         done = std::min<std::uint64_t>(group_, rest);
         GRADWIRE_RETURN_IF_ERROR(decode_group(static_cast<std::uint32_t>(done), out));
@@ -149,6 +159,13 @@ class BlockDecoder {
       begin += done;
     }
     return {};
+  }
+
+  void widen_outliers() {
+    std::vector<std::uint32_t>& wide = scratch_.wide_outliers;
+    wide.resize(entry_.outlier_count);
+    widen_bfloat16(sections_.outliers.data(), wide.size(), wide.data());
+    outliers_.next = reinterpret_cast<const std::byte*>(wide.data());
   }
 
   // Decodes up to `groups` whole groups that the fused kernels take; the number of values.
@@ -249,8 +266,8 @@ class BlockDecoder {
     if (outliers_.left < escapes) return false;
     for (std::uint32_t i = 0; i < count; ++i) {
       if (scratch_.tokens[i] != kTokenEscape) continue;
-      values[i] = load_le<Bits>(outliers_.next);
-      outliers_.next += sizeof(Bits);
+      values[i] = static_cast<Bits>(load_le<Outlier>(outliers_.next) >> (kIsBFloat16 ? 16 : 0));
+      outliers_.next += sizeof(Outlier);
     }
     outliers_.left -= escapes;
     return true;

@@ -48,6 +48,8 @@ template <typename Format>
 class BlockEncoder {
   using Bits = typename Format::Bits;
   static constexpr bool kIsFloat32 = std::is_same_v<Format, Float32Format>;
+  // The upper half of a float32: same exponents, so same scales, tokens and lane bits.
+  static constexpr bool kIsBFloat16 = std::is_same_v<Format, BFloat16Format>;
 
  public:
   BlockEncoder(const BlockContext& context, std::span<const Piece> pieces, CodedScratch* scratch)
@@ -56,7 +58,7 @@ class BlockEncoder {
     groups_ = count_groups(pieces, spec_.group);
     lanes_ = coded_lanes(values_);
     vector_ = lanes_ == kMaxLanes && has_vector_encoder();
-    fused_ = kIsFloat32 && vector_ && has_fused_groups();
+    fused_ = (kIsFloat32 || kIsBFloat16) && vector_ && has_fused_groups();
     const Frequencies& frequencies = *find_builtin_table(context.table);
     if (step_form_) {
       factor_ = scale_factor(spec_.step);
@@ -70,14 +72,20 @@ class BlockEncoder {
     }
   }
 
-  void encode() {
-    grow(&scratch_.words, values_ + kEncodeSlackWords);  // the coder touches words behind its last
+  // `out`: where write() will put the block. The words go there at once if it has room for the most
+  // that there could be.
+  void encode(std::span<std::byte> out) {
+    const std::uint64_t states = kLaneStateBytes * lanes_;
+    const std::uint64_t most_words = kWordBytes * (values_ + kEncodeSlackWords);
+    in_place_ = out.size() >= states + most_words;
+    if (!in_place_) grow(&scratch_.words, most_words);
+    words_ = in_place_ ? out.data() + states : scratch_.words.data();
     grow(&scratch_.scales, groups_);
     grow(&scratch_.plane, values_ * split_.plane_bytes);
     scratch_.outliers.clear();
     scratch_.encode_lanes.fill(TansEncodeLane{});
     if (vector_) start_vector_encoder(scratch_.encode_table, &scratch_.vector_encoder);
-    words_end_ = scratch_.words.data();
+    words_end_ = words_;
     std::uint64_t index = values_;
     std::uint64_t group = groups_;
     for (std::size_t p = pieces_.size(); p-- > 0;) {
@@ -91,9 +99,9 @@ class BlockEncoder {
     finish_scales();
   }
 
-  // The block's bytes; false if `out` is too small for them.
+  // The block's bytes; false if `out`, the same as for encode(), is too small for them.
   bool write(std::span<std::byte> out, BlockEntry* entry) const {
-    const auto word_count = static_cast<std::uint64_t>(words_end_ - scratch_.words.data());
+    const auto word_count = static_cast<std::uint64_t>(words_end_ - words_) / kWordBytes;
     const std::uint64_t scale_bytes = bit_array_bytes(groups_, scale_bits_);
     const std::uint64_t length = kLaneStateBytes * lanes_ + kWordBytes * word_count + scale_bytes +
                                  values_ * split_.plane_bytes +
@@ -103,7 +111,7 @@ class BlockEncoder {
     std::byte* at = out.data();
     write_lane_states(scratch_.encode_lanes, lanes_, at);
     at += kLaneStateBytes * lanes_;
-    at = append(at, scratch_.words.data(), kWordBytes * word_count);
+    at = in_place_ ? at + kWordBytes * word_count : append(at, words_, kWordBytes * word_count);
     BitPacker packer(at, scale_bits_);
     packer.append(scratch_.scales.data(), static_cast<std::size_t>(groups_));
     at = packer.finish();
@@ -176,7 +184,13 @@ class BlockEncoder {
     const std::uint32_t group = spec_.group;
     if constexpr (kIsFloat32) {
       if (fused_ && reinterpret_cast<std::uintptr_t>(data) % alignof(Bits) == 0) {
-        return encode_fused(reinterpret_cast<const Bits*>(data), groups, scales, plane);
+        return encode_fused(reinterpret_cast<const Bits*>(data), data, groups, scales, plane);
+      }
+    } else if constexpr (kIsBFloat16) {
+      if (fused_) {
+        std::uint32_t* const wide = scratch_.wide.data();
+        widen_bfloat16(data, groups * group, wide);
+        return encode_fused(wide, data, groups, scales, plane);
       }
     }
     for (std::uint32_t g = groups; g-- > 0;) {
@@ -186,9 +200,10 @@ class BlockEncoder {
     }
   }
 
-  // encode_batch() with quantizer and coder at once, for the groups that allow it.
-  void encode_fused(const std::uint32_t* values, std::uint32_t groups, std::int16_t* scales,
-                    std::byte* plane) {
+  // encode_batch() with quantizer and coder at once, for the groups that allow it. `values`: those
+  // at `data` as float32.
+  void encode_fused(const std::uint32_t* values, const std::byte* data, std::uint32_t groups,
+                    std::int16_t* scales, std::byte* plane) {
     const std::uint32_t group = spec_.group;
     group_scales_simd(values, group, groups, factor_, scratch_.batch_scales.data());
     for (std::uint32_t end = groups; end > 0;) {
@@ -204,8 +219,8 @@ class BlockEncoder {
       end = first;
       if (end == 0) break;
       const std::size_t odd = std::size_t{--end} * group;
-      scales[end] = encode_group(reinterpret_cast<const std::byte*>(values + odd), group,
-                                 plane + odd * split_.plane_bytes);
+      scales[end] =
+          encode_group(data + odd * sizeof(Bits), group, plane + odd * split_.plane_bytes);
     }
   }
 
@@ -226,7 +241,9 @@ class BlockEncoder {
                              &scratch_.vector_encoder, plane, &out);
     }
     words_end_ = out.words;
-    scratch_.outliers.insert(scratch_.outliers.end(), outliers, out.outliers);
+    for (const std::uint32_t* outlier = outliers; outlier != out.outliers; ++outlier) {
+      scratch_.outliers.push_back(*outlier >> (kIsBFloat16 ? 16 : 0));
+    }
   }
 
   // Returns the group's scale, kZeroGroup or kUndefinedScale.
@@ -340,7 +357,9 @@ class BlockEncoder {
   std::uint32_t q_max_ = 0;  // step form
   MantissaSplit split_;      // exponent form
   TokenRange range_;         // exponent form
-  std::uint16_t* words_end_ = nullptr;
+  bool in_place_ = false;    // the words lie in the block itself
+  std::byte* words_ = nullptr;
+  std::byte* words_end_ = nullptr;
   std::int16_t scale_base_ = 0;
   std::uint32_t scale_bits_ = 0;
 };
@@ -349,7 +368,7 @@ template <typename Format>
 bool encode_as(const BlockContext& context, std::span<const Piece> pieces, CodedScratch& scratch,
                std::span<std::byte> out, BlockEntry* entry) {
   BlockEncoder<Format> encoder(context, pieces, &scratch);
-  encoder.encode();
+  encoder.encode(out);
   return encoder.write(out, entry);
 }
 

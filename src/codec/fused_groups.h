@@ -33,7 +33,7 @@ bool fused_exponent_scale(std::int32_t top) noexcept;
 
 // Where an encoder's output goes. Outliers: as bit patterns, last value first.
 struct FusedEncodeOut {
-  std::uint16_t* words = nullptr;     // kEncodeSlackWords behind the last may be written
+  std::byte* words = nullptr;         // kEncodeSlackWords behind the last may be written
   std::uint32_t* outliers = nullptr;  // room for one per value
 };
 

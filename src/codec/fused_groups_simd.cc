@@ -79,7 +79,7 @@ void encode_step(const std::uint32_t* values, const FusedGroups& groups, std::ui
                              set_lanes(static_cast<int>((largest >> 16) | 0x3Fu))};
   HalfState low = load_half(encoder->lanes, 0);
   HalfState high = load_half(encoder->lanes, kHalfLanes);
-  std::uint16_t* words = out->words;
+  std::byte* words = out->words;
   std::uint32_t* outliers = out->outliers;
   for (std::uint32_t g = groups.groups; g-- > 0;) {
     quantizer.scale = set_float(power_of_two(-14 - groups.scales[g]));
@@ -156,7 +156,7 @@ void encode_exponent_rows(const std::uint32_t* values, const FusedGroups& groups
       static_cast<int>(drop)};
   HalfState low = load_half(encoder->lanes, 0);
   HalfState high = load_half(encoder->lanes, kHalfLanes);
-  std::uint16_t* words = out->words;
+  std::byte* words = out->words;
   std::uint32_t* outliers = out->outliers;
   for (std::uint32_t g = groups.groups; g-- > 0;) {
     quantizer.top = set_lanes(groups.scales[g] - static_cast<int>(range.first));

@@ -79,9 +79,9 @@ HWY_INLINE std::size_t count_mask(LaneMask mask) {
 }
 // Writes the lanes of the mask one after the other; may write 32 words. On Zen 4 the form that
 // compresses into memory is slow, and the merging form does not wait for an old destination.
-HWY_INLINE std::uint16_t* compress_store(Lanes v, LaneMask mask, std::uint16_t* to) {
+HWY_INLINE std::byte* compress_store(Lanes v, LaneMask mask, std::byte* to) {
   _mm512_storeu_si512(to, _mm512_mask_compress_epi16(v, mask, v));
-  return to + count_mask(mask);
+  return to + sizeof(std::uint16_t) * count_mask(mask);
 }
 // Lanes of the mask take the words at `from` one after the other; 32 words must be readable.
 HWY_INLINE Lanes expand_load(LaneMask mask, Lanes other, const std::byte* from) {

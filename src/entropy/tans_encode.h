@@ -22,11 +22,12 @@ using TansEncodeLanes = std::array<TansEncodeLane, kMaxLanes>;
 
 // Encodes one group, whose rows must have the values' order; groups are encoded from the last to
 // the first. tokens[i] must have a frequency above 0; lane_bits[i] holds its r(token) bits at the
-// top of 16, zeros below. Words go to `words`, at most `count` of them, upwards.
+// top of 16, zeros below. Words go to `words`, at most `count` of them, upwards, little-endian; the
+// place behind the last may be written too.
 // Returns the end of what was written. `lanes` is 1, 16, 32 or 64.
-std::uint16_t* encode_group_ref(const TansEncodeTable& table, std::uint32_t lanes,
-                                const std::uint8_t* tokens, const std::uint16_t* lane_bits,
-                                std::uint32_t count, TansEncodeLanes* state, std::uint16_t* words);
+std::byte* encode_group_ref(const TansEncodeTable& table, std::uint32_t lanes,
+                            const std::uint8_t* tokens, const std::uint16_t* lane_bits,
+                            std::uint32_t count, TansEncodeLanes* state, std::byte* words);
 
 // Writes the lane states section: kLaneStateBytes x lanes bytes.
 void write_lane_states(const TansEncodeLanes& state, std::uint32_t lanes, std::byte* out) noexcept;

@@ -6,9 +6,9 @@ namespace gradwire::internal {
 namespace {
 
 // Undoes what the decoder does for one value: first its refill, then the reading of its bits.
-inline std::uint16_t* encode_value(const TansEncodeTable& table, std::uint8_t token,
-                                   std::uint16_t lane_bits, TansEncodeLane* lane,
-                                   std::uint16_t* words) noexcept {
+inline std::byte* encode_value(const TansEncodeTable& table, std::uint8_t token,
+                               std::uint16_t lane_bits, TansEncodeLane* lane,
+                               std::byte* words) noexcept {
   const TansEncodeEntry& entry = table.tokens[token];
   const std::uint32_t code_bits = (lane->state + entry.delta) >> (kTansStateShift + 8);
   // The state above the value's 16 lane bits; the shift drops lane bits that are zero, leaves the
@@ -20,19 +20,19 @@ inline std::uint16_t* encode_value(const TansEncodeTable& table, std::uint8_t to
   // Above 32 the position would be negative: the decoder takes a word after this value.
   std::uint32_t shift = lane->shift + code_bits + entry.lane_bits;  // 17 to 48
   const std::uint32_t refill = (shift + 31) >> 6;                   // 0 or 1
-  *words = static_cast<std::uint16_t>(lane->window);
+  store_le(words, static_cast<std::uint16_t>(lane->window));
   const std::uint64_t window = refill != 0 ? lane->window >> 16 : lane->window;
   shift -= 16 * refill;
   lane->shift = shift;
   lane->window = window | (static_cast<std::uint64_t>(shifted & 0xFFFF) << shift);
-  return words + refill;
+  return words + kWordBytes * refill;
 }
 
 // A row of kLanes values: halves from the last to the first, in each the lanes upwards.
 template <std::uint32_t kLanes>
-std::uint16_t* encode_row(const TansEncodeTable& table, const std::uint8_t* tokens,
-                          const std::uint16_t* lane_bits, TansEncodeLanes* state,
-                          std::uint16_t* words) noexcept {
+std::byte* encode_row(const TansEncodeTable& table, const std::uint8_t* tokens,
+                      const std::uint16_t* lane_bits, TansEncodeLanes* state,
+                      std::byte* words) noexcept {
   if constexpr (kLanes == 1) {
     return encode_value(table, tokens[0], lane_bits[0], &(*state)[0], words);
   } else {
@@ -52,10 +52,10 @@ std::uint16_t* encode_row(const TansEncodeTable& table, const std::uint8_t* toke
 }
 
 // A row of fewer values: lanes without a value do nothing.
-std::uint16_t* encode_short_row(const TansEncodeTable& table, std::uint32_t lanes,
-                                const std::uint8_t* tokens, const std::uint16_t* lane_bits,
-                                std::uint32_t count, TansEncodeLanes* state,
-                                std::uint16_t* words) noexcept {
+std::byte* encode_short_row(const TansEncodeTable& table, std::uint32_t lanes,
+                            const std::uint8_t* tokens, const std::uint16_t* lane_bits,
+                            std::uint32_t count, TansEncodeLanes* state,
+                            std::byte* words) noexcept {
   const std::uint32_t half = lanes < kHalfLanes ? lanes : kHalfLanes;
   for (std::uint32_t first = lanes; first > 0;) {
     first -= half;
@@ -69,9 +69,9 @@ std::uint16_t* encode_short_row(const TansEncodeTable& table, std::uint32_t lane
 }
 
 template <std::uint32_t kLanes>
-std::uint16_t* encode_group(const TansEncodeTable& table, const std::uint8_t* tokens,
-                            const std::uint16_t* lane_bits, std::uint32_t count,
-                            TansEncodeLanes* state, std::uint16_t* words) noexcept {
+std::byte* encode_group(const TansEncodeTable& table, const std::uint8_t* tokens,
+                        const std::uint16_t* lane_bits, std::uint32_t count, TansEncodeLanes* state,
+                        std::byte* words) noexcept {
   std::uint32_t row = count / kLanes * kLanes;
   if (row < count) {
     words =
@@ -86,9 +86,9 @@ std::uint16_t* encode_group(const TansEncodeTable& table, const std::uint8_t* to
 
 }  // namespace
 
-std::uint16_t* encode_group_ref(const TansEncodeTable& table, std::uint32_t lanes,
-                                const std::uint8_t* tokens, const std::uint16_t* lane_bits,
-                                std::uint32_t count, TansEncodeLanes* state, std::uint16_t* words) {
+std::byte* encode_group_ref(const TansEncodeTable& table, std::uint32_t lanes,
+                            const std::uint8_t* tokens, const std::uint16_t* lane_bits,
+                            std::uint32_t count, TansEncodeLanes* state, std::byte* words) {
   switch (lanes) {
     case 64:
       return encode_group<64>(table, tokens, lane_bits, count, state, words);

@@ -18,9 +18,9 @@ bool has_encoder() { return GRADWIRE_HAVE_LANE_OPS; }
 
 #if GRADWIRE_HAVE_LANE_OPS
 
-std::uint16_t* encode_rows(const TansVectorEncodeTable& table, const std::uint8_t* tokens,
-                           const std::uint16_t* lane_bits, std::uint32_t count,
-                           TansVectorLanes* lanes, std::uint16_t* words) {
+std::byte* encode_rows(const TansVectorEncodeTable& table, const std::uint8_t* tokens,
+                       const std::uint16_t* lane_bits, std::uint32_t count, TansVectorLanes* lanes,
+                       std::byte* words) {
   const EncodeTables tables = load_encode_tables(table);
   HalfState low = load_half(*lanes, 0);
   HalfState high = load_half(*lanes, kHalfLanes);
@@ -38,8 +38,8 @@ std::uint16_t* encode_rows(const TansVectorEncodeTable& table, const std::uint8_
 
 #else
 
-std::uint16_t* encode_rows(const TansVectorEncodeTable&, const std::uint8_t*, const std::uint16_t*,
-                           std::uint32_t, TansVectorLanes*, std::uint16_t*) {
+std::byte* encode_rows(const TansVectorEncodeTable&, const std::uint8_t*, const std::uint16_t*,
+                       std::uint32_t, TansVectorLanes*, std::byte*) {
   return nullptr;
 }
 
@@ -94,12 +94,12 @@ void start_vector_encoder(const TansEncodeTable& table, TansVectorEncoder* encod
   encoder->lanes.state.fill(kTansStates);
 }
 
-std::uint16_t* encode_group_simd(const TansEncodeTable& table, const std::uint8_t* tokens,
-                                 const std::uint16_t* lane_bits, std::uint32_t count,
-                                 TansVectorEncoder* encoder, std::uint16_t* words) noexcept {
+std::byte* encode_group_simd(const TansEncodeTable& table, const std::uint8_t* tokens,
+                             const std::uint16_t* lane_bits, std::uint32_t count,
+                             TansVectorEncoder* encoder, std::byte* words) noexcept {
   if (count % kMaxLanes == 0) {
-    std::uint16_t* const end = GRADWIRE_DISPATCH(encode_rows)(encoder->table, tokens, lane_bits,
-                                                              count, &encoder->lanes, words);
+    std::byte* const end = GRADWIRE_DISPATCH(encode_rows)(encoder->table, tokens, lane_bits, count,
+                                                          &encoder->lanes, words);
     if (end != nullptr) return end;
   }
   // A short row, or no vector encoder here.

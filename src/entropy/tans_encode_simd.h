@@ -33,9 +33,9 @@ void start_vector_encoder(const TansEncodeTable& table, TansVectorEncoder* encod
 
 // As encode_group_ref() with 64 lanes, and may write kEncodeSlackWords words behind the end that it
 // returns. `table` is the one that the encoder was started with.
-std::uint16_t* encode_group_simd(const TansEncodeTable& table, const std::uint8_t* tokens,
-                                 const std::uint16_t* lane_bits, std::uint32_t count,
-                                 TansVectorEncoder* encoder, std::uint16_t* words) noexcept;
+std::byte* encode_group_simd(const TansEncodeTable& table, const std::uint8_t* tokens,
+                             const std::uint16_t* lane_bits, std::uint32_t count,
+                             TansVectorEncoder* encoder, std::byte* words) noexcept;
 
 // The lanes as write_lane_states() wants them.
 void finish_vector_encoder(const TansVectorEncoder& encoder, TansEncodeLanes* lanes) noexcept;

@@ -51,8 +51,8 @@ HWY_INLINE EncodeTables load_encode_tables(const TansVectorEncodeTable& table) {
 
 // Undoes refill and reading of the 32 values, as encode_value() of the plain encoder does for one
 // value; the words come out in lane order. Of the tokens only the low five bits count.
-HWY_INLINE std::uint16_t* encode_half(const EncodeTables& tables, Lanes tokens, Lanes lane_bits,
-                                      HalfState& half, std::uint16_t* words) {
+HWY_INLINE std::byte* encode_half(const EncodeTables& tables, Lanes tokens, Lanes lane_bits,
+                                  HalfState& half, std::byte* words) {
   const Lanes code_bits = shift_right<8>(add(half.state, lookup32(tables.delta, tokens)));
   const Lanes value = funnel_right(half.state, lane_bits, code_bits);
   const Lanes index = add(shift_right(half.state, code_bits), lookup32(tables.start, tokens));

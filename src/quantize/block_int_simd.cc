@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 
 #include "core/counter_rng.h"
 #include "core/float_bits.h"
@@ -55,6 +56,12 @@ HWY_INLINE std::uint16_t group_scale(const std::uint32_t* values, std::size_t co
                                                         : static_cast<std::uint16_t>(scale);
 }
 
+// m / s; 0 where there are no integers.
+HWY_INLINE float inverse_of(std::uint16_t scale, std::int32_t most) {
+  if (scale == kZeroGroupScale || scale == kRawGroupScale) return 0;
+  return static_cast<float>(most) / float32_from_bits(float32_bits_from_bfloat16(scale));
+}
+
 HWY_INLINE V32 mix(V32 x) {
   const D32 d;
   x = hn::Mul(hn::Xor(x, hn::ShiftRight<16>(x)), hn::Set(d, 0x7FEB352Du));
@@ -87,7 +94,7 @@ HWY_INLINE void quantize_nearest(const std::uint32_t* values, std::size_t count,
 // `pair`: of the first two values. One vector of pairs is the noise of two vectors of values.
 HWY_INLINE void quantize_stochastic(const std::uint32_t* values, std::size_t count, float inverse,
                                     std::int32_t most, std::uint64_t key, std::uint64_t pair,
-                                    std::int8_t* integers) {
+                                    V32 iota, std::int8_t* integers) {
   const D32 d;
   const DI32 di;
   const D16 d16;
@@ -96,7 +103,7 @@ HWY_INLINE void quantize_stochastic(const std::uint32_t* values, std::size_t cou
   const auto low = hn::Set(d, static_cast<std::uint32_t>(key));
   const auto high =
       hn::Set(d, static_cast<std::uint32_t>(key >> 32) + static_cast<std::uint32_t>(pair >> 32));
-  auto counter = hn::Iota(d, static_cast<std::uint32_t>(pair));
+  auto counter = hn::Add(iota, hn::Set(d, static_cast<std::uint32_t>(pair)));
   const auto scale = hn::Set(DF32(), inverse);
   const auto limit = hn::Set(di, most);
   for (std::size_t i = 0; i < count; i += 2 * n) {
@@ -122,23 +129,33 @@ void block_int_encode(const std::byte* bytes, std::size_t count, std::uint32_t g
   const auto* const values = reinterpret_cast<const std::uint32_t*>(bytes);
   const std::int32_t most = most_block_integer(bits);
   std::size_t first = 0;
-  for (; first < count; first += group) {
-    const std::size_t length = std::min<std::size_t>(group, count - first);
-    if (first + length > whole) break;
-    const std::uint16_t scale = group_scale(values + first, length);
-    *scales++ = scale;
-    if (scale == kZeroGroupScale || scale == kRawGroupScale) {
-      std::fill_n(integers + first, length, std::int8_t{0});
-      continue;
+  const V32 iota = hn::Iota(D32(), 0);  // once: it goes through memory
+  // All scales before all integers, so that no group waits for its own.
+  std::array<float, kMostBlockGroup / 8> inverses;
+  while (first + std::min<std::size_t>(group, count - first) <= whole && first < count) {
+    std::size_t end = first;
+    std::size_t known = 0;
+    for (; end < count && known < inverses.size(); ++known) {
+      const std::size_t length = std::min<std::size_t>(group, count - end);
+      if (end + length > whole) break;
+      const std::uint16_t scale = group_scale(values + end, length);
+      scales[known] = scale;
+      inverses[known] = inverse_of(scale, most);
+      end += length;
     }
-    const float inverse =
-        static_cast<float>(most) / float32_from_bits(float32_bits_from_bfloat16(scale));
-    if (rounding.stochastic) {
-      quantize_stochastic(values + first, length, inverse, most, rounding.key, pair + first / 2,
-                          integers + first);
-    } else {
-      quantize_nearest(values + first, length, inverse, most, integers + first);
+    for (std::size_t g = 0; g < known; ++g, first += group) {
+      const std::size_t length = std::min<std::size_t>(group, count - first);
+      if (inverses[g] == 0) {
+        std::fill_n(integers + first, length, std::int8_t{0});
+      } else if (rounding.stochastic) {
+        quantize_stochastic(values + first, length, inverses[g], most, rounding.key,
+                            pair + first / 2, iota, integers + first);
+      } else {
+        quantize_nearest(values + first, length, inverses[g], most, integers + first);
+      }
     }
+    first = end;
+    scales += known;
   }
   if (first >= count) return;
   BlockRounding rest = rounding;

@@ -83,7 +83,8 @@ constexpr float kUnit = 0x1p-14f;
 // ---- scale ----
 
 // Sum of s^2 over a multiple of the vector length of at most kChunk values.
-std::uint32_t chunk_squares(const std::uint32_t* values, std::uint32_t count, float scale) {
+HWY_INLINE std::uint32_t chunk_squares(const std::uint32_t* values, std::uint32_t count,
+                                       float scale) {
   const D32 d;
   const DI32 di;
   const DF32 df;
@@ -100,7 +101,7 @@ std::uint32_t chunk_squares(const std::uint32_t* values, std::uint32_t count, fl
   return static_cast<std::uint32_t>(hn::GetLane(hn::SumOfLanes(di, hn::Add(sum0, sum1))));
 }
 
-std::uint32_t largest_magnitude(const std::uint32_t* values, std::uint32_t count) {
+HWY_INLINE std::uint32_t largest_magnitude(const std::uint32_t* values, std::uint32_t count) {
   const D32 d;
   const auto n = static_cast<std::uint32_t>(hn::Lanes(d));
   const auto magnitude = hn::Set(d, kMagnitude);
@@ -111,26 +112,58 @@ std::uint32_t largest_magnitude(const std::uint32_t* values, std::uint32_t count
   return hn::GetLane(hn::MaxOfLanes(d, largest));
 }
 
-GroupScale group_scale(const std::uint32_t* values, std::uint32_t count, std::uint64_t factor) {
-  const auto n = static_cast<std::uint32_t>(hn::Lanes(D32()));
-  if (count % n != 0) return group_scale_ref<Float32Format>(values, count, factor);
-  const auto top =
-      static_cast<std::int32_t>(largest_magnitude(values, count) >> Float32Format::kMantissaBits);
-  if (top < kFastTop || top >= Float32Format::kExponentMax) {
-    return group_scale_ref<Float32Format>(values, count, factor);
-  }
+// True if the sum of squares may be taken as chunk_squares() does, with the factor that belongs to
+// the largest exponent field.
+HWY_INLINE bool has_fast_squares(std::int32_t top) {
+  return top >= kFastTop && top < Float32Format::kExponentMax;
+}
+
+std::uint64_t fast_squares(const std::uint32_t* values, std::uint32_t count, std::int32_t top) {
   const float scale = std::bit_cast<float>(static_cast<std::uint32_t>(127 + 137 - top) << 23);
   std::uint64_t sum = 0;
   for (std::uint32_t first = 0; first < count; first += kChunk) {
     sum += chunk_squares(values + first, count - first < kChunk ? count - first : kChunk, scale);
   }
-  return scale_from_squares(sum, count, top - Float32Format::kBias, factor);
+  return sum;
 }
 
+std::int32_t largest_field(const std::uint32_t* values, std::uint32_t count) {
+  return static_cast<std::int32_t>(largest_magnitude(values, count) >>
+                                   Float32Format::kMantissaBits);
+}
+
+GroupScale group_scale(const std::uint32_t* values, std::uint32_t count, std::uint64_t factor) {
+  const auto n = static_cast<std::uint32_t>(hn::Lanes(D32()));
+  if (count % n != 0) return group_scale_ref<Float32Format>(values, count, factor);
+  const std::int32_t top = largest_field(values, count);
+  if (!has_fast_squares(top)) return group_scale_ref<Float32Format>(values, count, factor);
+  return scale_from_squares(fast_squares(values, count, top), count, top - Float32Format::kBias,
+                            factor);
+}
+
+// One step for all groups after the other: each ends in a chain of operations across lanes, during
+// which the next groups can go on.
 void group_scales(const std::uint32_t* values, std::uint32_t group, std::uint32_t groups,
                   std::uint64_t factor, GroupScale* scales) {
-  for (std::uint32_t g = 0; g < groups; ++g) {
-    scales[g] = group_scale(values + std::size_t{g} * group, group, factor);
+  constexpr std::uint32_t kMost = 16;
+  std::int32_t tops[kMost];
+  std::uint64_t sums[kMost];
+  for (std::uint32_t first = 0; first < groups; first += kMost) {
+    const std::uint32_t n = groups - first < kMost ? groups - first : kMost;
+    const std::uint32_t* const from = values + std::size_t{first} * group;
+    for (std::uint32_t g = 0; g < n; ++g) {
+      tops[g] = largest_field(from + std::size_t{g} * group, group);
+    }
+    for (std::uint32_t g = 0; g < n; ++g) {
+      const bool fast = has_fast_squares(tops[g]);
+      sums[g] = fast ? fast_squares(from + std::size_t{g} * group, group, tops[g]) : 0;
+    }
+    for (std::uint32_t g = 0; g < n; ++g) {
+      scales[first + g] =
+          has_fast_squares(tops[g])
+              ? scale_from_squares(sums[g], group, tops[g] - Float32Format::kBias, factor)
+              : group_scale_ref<Float32Format>(from + std::size_t{g} * group, group, factor);
+    }
   }
 }
 

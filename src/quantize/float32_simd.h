@@ -14,7 +14,7 @@ namespace gradwire::internal {
 
 GroupScale group_scale_simd(const std::uint32_t* values, std::uint32_t count,
                             std::uint64_t factor) noexcept;
-// Of `groups` groups of `group` values, one after the other. Groups do not wait for one another.
+// Of `groups` groups of `group` values, a multiple of 64, one after the other.
 void group_scales_simd(const std::uint32_t* values, std::uint32_t group, std::uint32_t groups,
                        std::uint64_t factor, GroupScale* scales) noexcept;
 

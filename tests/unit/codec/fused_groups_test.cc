@@ -87,12 +87,12 @@ Encoded encode_plain(const Form& form, const std::vector<std::uint32_t>& values,
   make_encode_table(form.frequencies, form.lane_bits, &table);
   const MantissaSplit split = form.exponent.split;
   Encoded result;
-  result.words.resize(values.size());
+  result.words.resize(values.size() + 1);
   result.plane.resize(values.size() * split.plane_bytes);
   std::vector<std::uint8_t> tokens(group);
   std::vector<std::uint16_t> lane_bits(group);
   TansEncodeLanes lanes{};
-  std::uint16_t* words = result.words.data();
+  std::byte* words = reinterpret_cast<std::byte*>(result.words.data());
   for (std::size_t g = kGroups; g-- > 0;) {
     const std::uint32_t* const first = values.data() + g * group;
     if (form.step) {
@@ -110,7 +110,9 @@ Encoded encode_plain(const Form& form, const std::vector<std::uint32_t>& values,
     words =
         encode_group_ref(table, kMaxLanes, tokens.data(), lane_bits.data(), group, &lanes, words);
   }
-  result.words.resize(static_cast<std::size_t>(words - result.words.data()));
+  result.words.resize(
+      static_cast<std::size_t>(words - reinterpret_cast<std::byte*>(result.words.data())) /
+      kWordBytes);
   result.states = states_of(lanes);
   return result;
 }
@@ -125,7 +127,8 @@ Encoded encode_at_once(const Form& form, const std::vector<std::uint32_t>& value
   result.outliers.resize(values.size());
   TansVectorEncoder encoder;
   start_vector_encoder(table, &encoder);
-  FusedEncodeOut out{result.words.data(), result.outliers.data()};
+  auto* const words = reinterpret_cast<std::byte*>(result.words.data());
+  FusedEncodeOut out{words, result.outliers.data()};
   const FusedGroups groups{scales.data(), group, kGroups};
   if (form.step) {
     encode_step_groups(values.data(), groups, form.q_max, &encoder, &out);
@@ -133,7 +136,7 @@ Encoded encode_at_once(const Form& form, const std::vector<std::uint32_t>& value
     encode_exponent_groups(values.data(), groups, form.exponent, &encoder, result.plane.data(),
                            &out);
   }
-  result.words.resize(static_cast<std::size_t>(out.words - result.words.data()));
+  result.words.resize(static_cast<std::size_t>(out.words - words) / kWordBytes);
   result.outliers.resize(static_cast<std::size_t>(out.outliers - result.outliers.data()));
   TansEncodeLanes lanes{};
   finish_vector_encoder(encoder, &lanes);

@@ -49,8 +49,8 @@ void encode(const Frequencies& frequencies, std::uint32_t lanes, std::uint32_t g
   TansEncodeTable table;
   make_encode_table(frequencies, step_lane_bits(), &table);
   TansEncodeLanes state{};
-  std::vector<std::uint16_t> words(stream->tokens.size() + 1);
-  std::uint16_t* end = words.data();
+  std::vector<std::byte> words(kWordBytes * (stream->tokens.size() + 1));
+  std::byte* end = words.data();
   for (std::size_t last = stream->tokens.size(); last > 0;) {
     const std::size_t first = (last - 1) / group * group;
     end = encode_group_ref(table, lanes, stream->tokens.data() + first,
@@ -60,7 +60,7 @@ void encode(const Frequencies& frequencies, std::uint32_t lanes, std::uint32_t g
   }
   stream->states.resize(kLaneStateBytes * lanes);
   write_lane_states(state, lanes, stream->states.data());
-  stream->words.resize(kWordBytes * static_cast<std::size_t>(end - words.data()));
+  stream->words.resize(static_cast<std::size_t>(end - words.data()));
   if (!stream->words.empty()) {
     std::memcpy(stream->words.data(), words.data(), stream->words.size());
   }

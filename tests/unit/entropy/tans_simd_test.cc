@@ -40,11 +40,11 @@ struct Coded {
 };
 
 Coded encode(const TansEncodeTable& table, const Values& values, std::size_t group, bool vector) {
-  std::vector<std::uint16_t> words(values.tokens.size() + kEncodeSlackWords);
+  std::vector<std::byte> words(kWordBytes * (values.tokens.size() + kEncodeSlackWords));
   TansEncodeLanes lanes{};
   TansVectorEncoder encoder;
   start_vector_encoder(table, &encoder);
-  std::uint16_t* end = words.data();
+  std::byte* end = words.data();
   for (std::size_t last = values.tokens.size(); last > 0;) {
     const std::size_t first = (last - 1) / group * group;
     const auto count = static_cast<std::uint32_t>(last - first);
@@ -58,7 +58,10 @@ Coded encode(const TansEncodeTable& table, const Values& values, std::size_t gro
   Coded coded;
   coded.states.resize(kLaneStateBytes * kMaxLanes);
   write_lane_states(lanes, kMaxLanes, coded.states.data());
-  coded.words.assign(words.data(), end);
+  coded.words.resize(static_cast<std::size_t>(end - words.data()) / kWordBytes);
+  if (!coded.words.empty()) {
+    std::memcpy(coded.words.data(), words.data(), kWordBytes * coded.words.size());
+  }
   return coded;
 }
 

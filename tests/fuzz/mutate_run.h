@@ -26,7 +26,7 @@ struct MutateRun {
   std::uint64_t first = 0;
   std::uint64_t most_frames = ~std::uint64_t{0};
   double seconds = 10;
-  double hang_seconds = 10;  // a frame that takes so long hangs
+  double hang_seconds = 10;  // a frame that takes so much processor time hangs
 };
 
 struct MutateResult {

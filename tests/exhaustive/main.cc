@@ -110,7 +110,8 @@ bool run_and_report(const ExhaustiveCase& one, const Options& options) {
               static_cast<unsigned long long>(record.planned), result.seconds, verdict);
   if (!result.violation.empty()) std::printf("    %s\n", result.violation.c_str());
   std::fflush(stdout);
-  if (!append_record(options.result, record)) {
+  const bool begun = result.chunks > 0 || !result.violation.empty();
+  if (begun && !append_record(options.result, record)) {
     std::fprintf(stderr, "cannot write %s\n", options.result.c_str());
     return false;
   }

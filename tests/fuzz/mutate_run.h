@@ -20,7 +20,7 @@ using FrameCheck = std::function<int(std::span<const std::byte> frame, std::uint
 using FrameCheckMaker = std::function<FrameCheck()>;
 
 struct MutateRun {
-  std::uint64_t seed = 1;  // frame n is made from mix(seed + n)
+  std::uint64_t seed = 1;  // frame n is made from mix(mix(seed) + n)
   // Checksums and lengths stay as the damage leaves them: every frame that differs must be refused.
   bool unmended = false;
   std::uint64_t first = 0;

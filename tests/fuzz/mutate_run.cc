@@ -66,7 +66,8 @@ void work(const Corpus& corpus, const MutateRun& run, const FrameCheckMaker& mak
     const std::uint64_t number = run.first + n;
     const std::vector<std::byte> frame = damaged_frame(corpus, run, number);
     const int outcome = check(place(input, frame, number), number);
-    if (run.unmended && outcome == 0 && frame != pick(corpus, mix(mix(run.seed) + number))) _exit(4);
+    if (run.unmended && outcome == 0 && frame != pick(corpus, mix(mix(run.seed) + number)))
+      _exit(4);
     shared->outcomes[outcome & 63].fetch_add(1, std::memory_order_relaxed);
     shared->frames.store(n + 1, std::memory_order_relaxed);
   }

@@ -22,6 +22,12 @@ struct ExhaustiveCase {
   std::uint64_t patterns = 0;  // in a chunk
   bool all_targets = false;    // every vector target is compared, else the one in use
   std::function<ChunkCheck()> make_check = {};
+  // Of random cases, where a chunk is some groups or collectives that follow from seed and chunk.
+  std::string kind = "exhaustive";
+  std::string unit = "patterns";
+  std::uint64_t cost = 0;  // of a chunk, in patterns, where a sample is taken; 0: its patterns
+
+  bool random() const { return kind != "exhaustive"; }
 };
 
 // Float32 kernels: step form, mantissa form, lossless; against a model in binary64, and every
@@ -31,6 +37,9 @@ void add_float32_cases(std::vector<ExhaustiveCase>* cases);
 void add_half_cases(std::vector<ExhaustiveCase>* cases);
 // encode() and decode() of whole frames of float32.
 void add_codec_cases(std::vector<ExhaustiveCase>* cases);
+// 10^9 random groups through frames of lossy codecs, and 10^5 random collectives; all follow from
+// `seed`.
+void add_random_cases(std::uint64_t seed, std::vector<ExhaustiveCase>* cases);
 
 // ---- all float32 patterns in chunks ----
 

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
+#include <random>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,8 +21,9 @@ constexpr char kUsage[] =
     "usage: gradwire_exhaustive [--patterns N] [--seconds S] [--jobs J] [--seed N] [--case TEXT]\n"
     "                           [--result FILE] [--list] [--self-test]\n"
     "Checks quantizers and codecs on all bit patterns of float32, float16 and bfloat16, on every\n"
-    "vector target of this machine.\n"
+    "vector target of this machine; and random groups and collectives.\n"
     "  --patterns N   a stratified sample of about N patterns for each case; default: all\n"
+    "  --seed N       of the sample and of what is random; default: another each time\n"
     "  --seconds S    stop after that time; what was not done is said\n"
     "  --case TEXT    only cases whose name contains TEXT; may be repeated\n"
     "  --result FILE  append one line of JSON for each case\n"
@@ -44,7 +46,8 @@ bool read_number(std::string_view text, Number* number) {
 
 std::optional<Options> read_options(int count, char** arguments) {
   Options options;
-  options.plan.seed = 1;
+  std::random_device device;
+  options.plan.seed = (std::uint64_t{device()} << 32 | device()) >> 16;  // exact in JSON
   for (int i = 1; i < count; ++i) {
     const std::string_view name = arguments[i];
     if (name == "--list" || name == "--self-test") {
@@ -92,13 +95,13 @@ std::string target_text(const ExhaustiveCase& one) {
 // False if a violation was found or the result cannot be written.
 bool run_and_report(const ExhaustiveCase& one, const Options& options) {
   const CaseResult result = run_case(one, options.plan);
-  const RunRecord record{.kind = "exhaustive",
+  const RunRecord record{.kind = one.kind,
                          .promise = one.promise,
                          .name = one.name,
                          .count = result.chunks * one.patterns,
                          .planned = one.chunks * one.patterns,
-                         .unit = "patterns",
-                         .seed = options.plan.patterns > 0 ? options.plan.seed : 0,
+                         .unit = one.unit,
+                         .seed = options.plan.patterns > 0 || one.random() ? options.plan.seed : 0,
                          .seconds = result.seconds,
                          .target = target_text(one),
                          .finding = result.violation};
@@ -155,6 +158,7 @@ int run(int count, char** arguments) {
   add_float32_cases(&cases);
   add_half_cases(&cases);
   add_codec_cases(&cases);
+  add_random_cases(options->plan.seed, &cases);
   std::erase_if(cases, [&](const ExhaustiveCase& one) { return !wanted(*options, one); });
   if (cases.empty()) {
     std::fputs("no case has such a name; see --list\n", stderr);
@@ -167,6 +171,7 @@ int run(int count, char** arguments) {
   options->plan.end =
       std::chrono::steady_clock::now() +
       std::chrono::milliseconds(static_cast<std::int64_t>(1e3 * std::min(options->seconds, 1e9)));
+  std::printf("seed %llu\n", static_cast<unsigned long long>(options->plan.seed));
   bool clean = true;
   for (const ExhaustiveCase& one : cases) clean = run_and_report(one, *options) && clean;
   return clean ? 0 : 1;

@@ -99,7 +99,8 @@ CaseResult run_case(const ExhaustiveCase& one, const Plan& plan) {
   CaseResult result;
   result.planned = one.chunks;
   if (plan.patterns > 0) {
-    const std::uint64_t wanted = (plan.patterns + one.patterns - 1) / one.patterns;
+    const std::uint64_t cost = one.cost > 0 ? one.cost : one.patterns;
+    const std::uint64_t wanted = (plan.patterns + cost - 1) / cost;
     result.planned = std::min(one.chunks, wanted);
   }
   void* const memory =

@@ -11,6 +11,7 @@
 #include <csignal>
 #include <cstring>
 #include <filesystem>
+#include <string>
 #include <system_error>
 #include <utility>
 
@@ -39,6 +40,21 @@ void remove_part_on_signal(const std::string& part) {
     // What the caller has turned off stays off, as by nohup.
     if (signal(number, remove_part_and_die) == SIG_IGN) signal(number, SIG_IGN);
   }
+}
+
+// What the SIGBUS handler prints.
+std::string g_shorter;
+
+void say_shorter_and_exit(int) {
+  if (const char* part = g_part.load()) unlink(part);
+  [[maybe_unused]] const auto written = ::write(STDERR_FILENO, g_shorter.data(), g_shorter.size());
+  _exit(1);
+}
+
+// A mapped file that another process cuts ends in SIGBUS, where reading it would end in an error.
+void report_on_cut(const std::string& path) {
+  g_shorter = "gradwire: " + path + ": the file became shorter while it was read\n";
+  signal(SIGBUS, say_shorter_and_exit);
 }
 
 Error system_error(const char* what) {
@@ -80,6 +96,7 @@ Result<InputFile> InputFile::open(const std::string& path) {
     } else {
       file.map_ = map;
       file.map_bytes_ = size;
+      report_on_cut(path);
     }
   } else {
     read = read_to_end(descriptor, file.read_);

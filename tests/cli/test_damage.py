@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import struct
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -53,6 +55,22 @@ def test_any_flipped_bit_is_noticed(cli: Cli, tmp_path: Path, encoded: bytes, se
         damaged[place // 8] ^= 1 << place % 8
         (tmp_path / "flipped.gw").write_bytes(damaged)
         refuse(cli, tmp_path / "flipped.gw", "frame ")
+
+
+def test_a_file_cut_while_it_is_read(cli: Cli, tmp_path: Path) -> None:
+    path, out = tmp_path / "x.raw", tmp_path / "x.gw"
+    with path.open("wb") as file:
+        file.truncate(1 << 29)  # no blocks on the disk; takes tenths of a second to encode
+    arguments = [cli.binary, "encode", path, out, "--dtype", "float32", "--codec", "lossless"]
+    process = subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True)
+    while process.poll() is None and not list(tmp_path.glob("*.part")):
+        pass
+    os.truncate(path, 4096)
+    _, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (
+        1, f"gradwire: {path}: the file became shorter while it was read\n"
+    )  # fmt: skip
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["x.raw"]
 
 
 def test_bytes_after_the_end_are_noticed(cli: Cli, tmp_path: Path, encoded: bytes) -> None:

@@ -93,8 +93,8 @@ BenchInput collect(const TensorFile& file, DType dtype, std::uint64_t min_bytes)
 }
 
 Result<Row> bench_one(const std::string& path, const BenchInput& input, const Spec& spec,
-                      int runs) {
-  Result<BenchMeasure> measured = measure(input, spec.codec, runs);
+                      const BenchArguments& arguments) {
+  Result<BenchMeasure> measured = measure(input, spec.codec, arguments.runs, arguments.threads);
   if (!measured.ok()) return at(path + ": " + spec.text, measured.error());
   Row row;
   row.file = path;
@@ -133,7 +133,7 @@ OrderedJson row_json(const Row& row) {
           {"memcpy_gbps", speed.memcpy_gbps},
           {"encode_over_memcpy", speed.encode_gbps / speed.memcpy_gbps},
           {"decode_over_memcpy", speed.decode_gbps / speed.memcpy_gbps},
-          {"threads", 1}};
+          {"threads", speed.threads}};
 }
 
 std::vector<std::string> row_cells(const Row& row) {
@@ -189,7 +189,7 @@ Status bench_file(const std::string& path, const BenchArguments& arguments,
       }
       progress.add(1);
       if (!takes.ok()) continue;
-      Result<Row> row = bench_one(path, input, spec, arguments.runs);
+      Result<Row> row = bench_one(path, input, spec, arguments);
       if (!row.ok()) return row.error();
       rows.push_back(std::move(*row));
       any_asked = any_asked || spec.asked;

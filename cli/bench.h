@@ -28,11 +28,14 @@ struct BenchMeasure {
   double encode_gbps = 0;    // 10^9 bytes of the original per second, as the others
   double decode_gbps = 0;
   double memcpy_gbps = 0;
+  unsigned threads = 1;
   std::vector<std::byte> decoded;  // the first copy
 };
 
-// Encodes all copies as one frame and decodes it, `runs` times, on this thread.
-Result<BenchMeasure> measure(const BenchInput& input, const CodecSpec& codec, int runs);
+// Encodes all copies as one frame and decodes it, `runs` times, on that many threads (0: one for
+// each CPU).
+Result<BenchMeasure> measure(const BenchInput& input, const CodecSpec& codec, int runs,
+                             unsigned threads);
 
 struct BenchError {
   double rel_l2 = 0;

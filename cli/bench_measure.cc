@@ -1,7 +1,8 @@
 // Times of encode, decode and memcpy of the same bytes.
 //
 // The clock is the processor time of this thread: what others do on the machine counts only where
-// they take its caches and memory, and that memcpy, measured beside each, feels too.
+// they take its caches and memory, and that memcpy, measured beside each, feels too. With several
+// threads it is the clock on the wall.
 #include <time.h>
 
 #include <algorithm>
@@ -19,18 +20,18 @@ namespace {
 // A measurement takes at least this long: the call is repeated in it.
 constexpr double kLeastSeconds = 0.002;
 
-double thread_seconds() {
+double seconds_of(clockid_t clock) {
   timespec now{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  clock_gettime(clock, &now);
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
 // Seconds per call.
 template <typename Call>
-double time_of(int calls, const Call& call) {
-  const double start = thread_seconds();
+double time_of(int calls, const Call& call, clockid_t clock) {
+  const double start = seconds_of(clock);
   for (int i = 0; i < calls; ++i) call();
-  return std::max(thread_seconds() - start, 1e-9) / calls;
+  return std::max(seconds_of(clock) - start, 1e-9) / calls;
 }
 
 double median(std::vector<double> values) {
@@ -92,30 +93,36 @@ int calls_for(double seconds) {
 
 }  // namespace
 
-Result<BenchMeasure> measure(const BenchInput& input, const CodecSpec& codec, int runs) {
+Result<BenchMeasure> measure(const BenchInput& input, const CodecSpec& codec, int runs,
+                             unsigned threads) {
   Bench bench(codec);
+  const Status set = bench.workspace.set_threads(threads);
+  if (!set.ok()) return named(set.error());
+  const clockid_t clock =
+      bench.workspace.threads() == 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC;
   prepare(input, bench);
   std::byte* target = bench.decoded.data();
   const auto copy = [&] { std::memcpy(target, input.data.data(), input.data.size()); };
   const auto encode = [&] { bench.encode_once(); };
   const auto decode = [&] { bench.decode_once(); };
   // The first calls touch all memory; they are not counted, only used to size the others.
-  const int copy_calls = (copy(), calls_for(time_of(1, copy)));
-  const int encode_calls = (encode(), calls_for(time_of(1, encode)));
+  const int copy_calls = (copy(), calls_for(time_of(1, copy, clock)));
+  const int encode_calls = (encode(), calls_for(time_of(1, encode, clock)));
   if (!bench.status.ok()) return bench.status.error();
-  const int decode_calls = (decode(), calls_for(time_of(1, decode)));
+  const int decode_calls = (decode(), calls_for(time_of(1, decode, clock)));
   std::vector<double> copies;
   std::vector<double> encodes;
   std::vector<double> decodes;
   for (int run = 0; run < runs; ++run) {
-    copies.push_back(time_of(copy_calls, copy));
-    encodes.push_back(time_of(encode_calls, encode));
-    copies.push_back(time_of(copy_calls, copy));
-    decodes.push_back(time_of(decode_calls, decode));
+    copies.push_back(time_of(copy_calls, copy, clock));
+    encodes.push_back(time_of(encode_calls, encode, clock));
+    copies.push_back(time_of(copy_calls, copy, clock));
+    decodes.push_back(time_of(decode_calls, decode, clock));
   }
   if (!bench.status.ok()) return bench.status.error();
   const double gigabytes = 1e-9 * static_cast<double>(input.data.size());
   BenchMeasure measure;
+  measure.threads = bench.workspace.threads();
   measure.encoded_bytes = static_cast<double>(bench.length);
   measure.encode_gbps = gigabytes / median(std::move(encodes));
   measure.decode_gbps = gigabytes / median(std::move(decodes));

@@ -132,6 +132,8 @@ Status run_decode(const DecodeArguments& arguments) {
   if (!status.ok()) return at(arguments.out, status.error());
   Progress progress("decode", gw.input.bytes().size(), arguments.progress);
   Workspace workspace;
+  status = workspace.set_threads(arguments.threads);
+  if (!status.ok()) return named(status.error());
   for (std::size_t i = 0; i < gw.frames.size(); ++i) {
     status = write_values(gw.frames[i], workspace, *out);
     if (!status.ok()) return at(arguments.in, at("frame " + std::to_string(i), status.error()));

@@ -113,6 +113,8 @@ Status encode_file(const EncodeArguments& arguments, const TensorFile& file,
   for (const FramePlan& plan : plans) bytes += plan.bytes;
   Progress progress("encode", bytes, arguments.progress);
   Workspace workspace;
+  const Status threads = workspace.set_threads(arguments.threads);
+  if (!threads.ok()) return named(threads.error());
   Totals totals;
   for (std::size_t i = 0; i < plans.size(); ++i) {
     const auto tensors =

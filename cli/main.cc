@@ -25,6 +25,12 @@ struct Arguments {
   std::function<Status()> run;
 };
 
+void add_threads(CLI::App* verb, unsigned* threads) {
+  verb->add_option("--threads", *threads, "threads that share the blocks; 0: one for each CPU")
+      ->check(CLI::Range(0, 256))
+      ->capture_default_str();
+}
+
 void add_encode(CLI::App& app, Arguments& all) {
   EncodeArguments& arguments = all.encode;
   CLI::App* verb = app.add_subcommand("encode", "Compress the tensors of a file");
@@ -36,6 +42,7 @@ void add_encode(CLI::App& app, Arguments& all) {
   verb->add_option("--dtype", arguments.dtype, "type of raw values: float32, bfloat16, ...");
   verb->add_option("--fallback", arguments.fallback,
                    "codec for floating types that --codec does not take, e.g. lossless");
+  add_threads(verb, &arguments.threads);
   verb->add_flag("--progress", arguments.progress, "show progress even if stderr is no terminal");
   verb->add_flag("--json", arguments.json, "print sizes as JSON");
   verb->footer("Integers, bool and float8 are kept as they are.");
@@ -48,6 +55,7 @@ void add_decode(CLI::App& app, Arguments& all) {
   verb->add_option("IN", arguments.in, "encoded file")->required();
   verb->add_option("OUT", arguments.out, "in the original format; .raw and .bin: values only")
       ->required();
+  add_threads(verb, &arguments.threads);
   verb->add_flag("--progress", arguments.progress, "show progress even if stderr is no terminal");
   verb->callback([&all] { all.run = [&all] { return run_decode(all.decode); }; });
 }
@@ -90,12 +98,14 @@ void add_bench(CLI::App& app, Arguments& all) {
   verb->add_option("--runs", arguments.runs, "measurements, of which the median counts")
       ->check(CLI::Range(1, 10000))
       ->capture_default_str();
+  add_threads(verb, &arguments.threads);
   verb->add_flag("--only", arguments.only, "without the rows cast:dtype=bf16 and int8");
   verb->add_flag("--json", arguments.json, "print the results as JSON");
   verb->footer(
-      "All tensors of one type are one call on one thread. GB/s are 10^9 bytes of the original "
-      "per\n"
-      "second of the thread's processor time; memcpy of the same bytes is measured beside each.");
+      "All tensors of one type are one call. GB/s are 10^9 bytes of the original per second, of "
+      "the\n"
+      "thread's processor time, or of time on the clock with several threads; memcpy of the same\n"
+      "bytes on one thread is measured beside each.");
   verb->callback([&all] { all.run = [&all] { return run_bench(all.bench); }; });
 }
 

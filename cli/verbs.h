@@ -17,6 +17,7 @@ struct EncodeArguments {
   std::string codec;
   std::string dtype;     // of raw values
   std::string fallback;  // codec for floating types that `codec` does not take
+  unsigned threads = 1;
   bool progress = false;
   bool json = false;
 };
@@ -25,6 +26,7 @@ Status run_encode(const EncodeArguments& arguments);
 struct DecodeArguments {
   std::string in;
   std::string out;
+  unsigned threads = 1;
   bool progress = false;
 };
 Status run_decode(const DecodeArguments& arguments);
@@ -54,6 +56,7 @@ struct BenchArguments {
   std::string dtype;      // of raw values
   std::string min_bytes;  // "100M"
   int runs = 5;
+  unsigned threads = 1;
   bool only = false;  // without the codecs that every table shows
   bool json = false;
 };

@@ -73,14 +73,26 @@ struct EncodeOptions {
   std::string_view metadata;  // opaque text kept in the frame (files: names and shapes as JSON)
 };
 
-// Scratch memory that calls reuse, so that steady use allocates nothing. One per thread. Empty
-// until the first call, and again when moved from.
+// Scratch memory that calls reuse, so that steady use allocates nothing, and the threads that share
+// the blocks of a frame. One Workspace per calling thread. Empty until the first call, and again
+// when moved from.
 class Workspace {
  public:
   Workspace() noexcept;
   ~Workspace();
   Workspace(Workspace&&) noexcept;
   Workspace& operator=(Workspace&&) noexcept;
+
+  // From now on encode(), decode() and decode_add() spread the blocks of a frame over that many
+  // threads, the calling one included; 1 at first, 0: as many as this process has CPUs. They are
+  // made here and end with the Workspace. Same bytes, values and errors for every number. A frame
+  // of one block, or of less than 256 KiB of values for each thread, takes fewer. After a fork()
+  // the child works on the calling thread alone.
+  // Errors, after which the number is as before: kOutOfRange (more than 256), kOutOfMemory (the
+  // system gives no more threads).
+  Status set_threads(unsigned threads);
+  unsigned threads() const noexcept;
+
   struct Impl;
   Impl& impl();  // may throw std::bad_alloc
 

@@ -26,7 +26,7 @@ CodecSpec parse_codec(const std::string& text) { return value_or_throw(CodecSpec
 // The caller holds the GIL.
 py::bytes encode_frame(const std::vector<py::object>& arrays, const std::string& dtype_text,
                        const std::string& codec_text, const std::string& metadata,
-                       std::uint32_t first_tensor, std::uint64_t step) {
+                       std::uint32_t first_tensor, std::uint64_t step, unsigned threads) {
   const CodecSpec codec = parse_codec(codec_text);
   const DType dtype = dtype_from_name(dtype_text);
   const std::vector<Buffer> buffers = open_buffers(arrays, /*writable=*/false);
@@ -48,9 +48,10 @@ py::bytes encode_frame(const std::vector<py::object>& arrays, const std::string&
   if (bytes == nullptr) throw py::error_already_set();
   const std::span<std::byte> space(reinterpret_cast<std::byte*>(PyBytes_AS_STRING(bytes)),
                                    capacity);
-  const Result<std::size_t> length = [&] {
+  const Result<std::size_t> length = [&]() -> Result<std::size_t> {
     const py::gil_scoped_release release;
     Workspace workspace;
+    if (const Status set = workspace.set_threads(threads); !set.ok()) return set.error();
     return encode(codec, parts, options, space, workspace);
   }();
   if (!length.ok()) {
@@ -64,7 +65,7 @@ py::bytes encode_frame(const std::vector<py::object>& arrays, const std::string&
 }
 
 void decode_frame(const py::object& frame, const std::string& dtype_text,
-                  const std::vector<py::object>& arrays) {
+                  const std::vector<py::object>& arrays, unsigned threads) {
   const Buffer bytes(frame, /*writable=*/false);
   const DType dtype = dtype_from_name(dtype_text);
   const std::vector<Buffer> buffers = open_buffers(arrays, /*writable=*/true);
@@ -73,9 +74,10 @@ void decode_frame(const py::object& frame, const std::string& dtype_text,
   for (const Buffer& buffer : buffers) {
     views.push_back({buffer.data(), value_count(buffer, dtype), dtype});
   }
-  const Status status = [&] {
+  const Status status = [&]() -> Status {
     const py::gil_scoped_release release;
     Workspace workspace;
+    if (Status set = workspace.set_threads(threads); !set.ok()) return set;
     return decode(bytes.bytes(), views, workspace);
   }();
   ok_or_throw(status);
@@ -110,9 +112,10 @@ void define_module(py::module_& module) {
   module.attr("FORMAT_VERSION") = kFormatVersion;
   module.def("encode_frame", &encode_frame, py::arg("arrays"), py::arg("dtype"), py::arg("codec"),
              py::arg("metadata") = "", py::arg("first_tensor") = 0, py::arg("step") = 0,
+             py::arg("threads") = 1,
              "One frame from contiguous buffers whose bytes are values of dtype, one per part.");
   module.def("decode_frame", &decode_frame, py::arg("frame"), py::arg("dtype"), py::arg("arrays"),
-             "Decodes one frame into writable buffers, one per part.");
+             py::arg("threads") = 1, "Decodes one frame into writable buffers, one per part.");
   module.def("inspect_frame", &inspect_frame, py::arg("frame"),
              "What the header, part table and block index of one frame say.");
   module.def("verify_frame", &verify_frame, py::arg("frame"), "Checks all checksums of one frame.");

@@ -71,6 +71,7 @@ def encode(
     dtype: str | None = None,
     fallback: str | None = None,
     step: int = 0,
+    threads: int = 1,
 ) -> bytes:
     """Encodes an array, or a list or dict of arrays, into frames.
 
@@ -83,8 +84,11 @@ def encode(
         fallback: codec for floating types that ``codec`` does not take. Integers, bool and
             float8 are kept as they are whatever the codec.
         step: chooses the noise of codecs that round stochastically.
+        threads: how many share the blocks of 262,144 values; 0: one for each CPU. The bytes are
+            the same for every number.
 
     Raises:
+        OutOfRange: ``threads`` is not 0 to 256.
         TypeError: an array's type is not known, big-endian for instance.
         UnsupportedDType: the codec does not take the type, and there is no fallback.
         UnknownCodec, UnknownParameter, OutOfRange: the codec's text is wrong.
@@ -115,18 +119,20 @@ def encode(
                 json.dumps(metadata, ensure_ascii=False),
                 first_tensor,
                 step,
+                threads,
             )
         )
         first_tensor += len(run)
     return b"".join(frames)
 
 
-def decode(blob: Any, *, torch: bool | None = None) -> Any:
+def decode(blob: Any, *, torch: bool | None = None, threads: int = 1) -> Any:
     """Decodes what :func:`encode` or ``gradwire encode`` made.
 
     Args:
         blob: bytes-like object.
         torch: True: torch tensors; False: numpy arrays; default: what was encoded.
+        threads: as for :func:`encode`.
 
     Returns:
         An array, or a list or dict of arrays, as it was encoded; safetensors files give a dict.
@@ -145,7 +151,9 @@ def decode(blob: Any, *, torch: bool | None = None) -> Any:
         fortran_order = metadata.get("fortran_order") is True
         names, shapes = _names_and_shapes(info, metadata)
         flat = [np.empty(count, dtype) for count in info["part_counts"]]
-        _core.decode_frame(frame, info["dtype"], [array.view(np.uint8) for array in flat])
+        _core.decode_frame(
+            frame, info["dtype"], [array.view(np.uint8) for array in flat], threads
+        )
         named += zip(names, _shaped(flat, shapes, fortran_order), strict=True)
     assert first is not None  # there is at least one frame
     if torch is None:

@@ -1,6 +1,11 @@
 // The public functions of gradwire/codec.h around the pipeline.
+#include <algorithm>
 #include <limits>
+#include <memory>
+#include <new>
 #include <string>
+#include <system_error>
+#include <utility>
 
 #include "codec/errors.h"
 #include "codec/pipeline.h"
@@ -77,6 +82,30 @@ Workspace& Workspace::operator=(Workspace&&) noexcept = default;
 Workspace::Impl& Workspace::impl() {
   if (impl_ == nullptr) impl_ = std::make_unique<Impl>();
   return *impl_;
+}
+
+Status Workspace::set_threads(unsigned threads) {
+  constexpr unsigned kMost = 256;
+  if (threads > kMost) {
+    return internal::make_error(ErrorCode::kOutOfRange, "threads", std::to_string(threads),
+                                "threads is " + std::to_string(threads) + ", must be 0 to 256");
+  }
+  if (threads == 0) threads = std::min(internal::allowed_cpus(), kMost);
+  return without_bad_alloc([&]() -> Status {
+    if (threads == this->threads()) return {};
+    try {
+      std::unique_ptr<internal::ThreadPool> pool;
+      if (threads > 1) pool = std::make_unique<internal::ThreadPool>(threads);
+      impl().pool = std::move(pool);
+    } catch (const std::system_error&) {
+      throw std::bad_alloc();
+    }
+    return {};
+  });
+}
+
+unsigned Workspace::threads() const noexcept {
+  return impl_ == nullptr || impl_->pool == nullptr ? 1 : impl_->pool->threads();
 }
 
 std::uint64_t max_encoded_size(const CodecSpec& spec, DType dtype, std::uint64_t value_count,

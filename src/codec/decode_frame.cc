@@ -1,4 +1,5 @@
 #include <cstring>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -24,21 +25,9 @@ Error block_error(std::uint32_t index, Error error) {
   return error;
 }
 
-// Calls use(index, entry, bytes) for each block in order, once its hash is right.
-template <typename Use>
-Status for_each_block(const FrameView& frame, Use use) {
-  std::span<const std::byte> rest = frame.blocks();
-  for (std::uint32_t index = 0; index < frame.header().block_count; ++index) {
-    const BlockEntry entry = frame.block(index);
-    const std::span<const std::byte> bytes = rest.first(entry.length);
-    rest = rest.subspan(entry.length);
-    if (hash64(bytes) != entry.hash) {
-      return block_error(index, make_error(ErrorCode::kBlockChecksum, "", "",
-                                           "the checksum of its bytes is wrong"));
-    }
-    if (Status used = use(index, entry, bytes); !used.ok()) return block_error(index, used.error());
-  }
-  return {};
+Status check_hash(const BlockEntry& entry, std::span<const std::byte> bytes) {
+  if (hash64(bytes) == entry.hash) return {};
+  return make_error(ErrorCode::kBlockChecksum, "", "", "the checksum of its bytes is wrong");
 }
 
 Error shape_error(std::string_view field, std::string mine, std::string theirs,
@@ -86,30 +75,6 @@ void load_stored(std::span<const std::byte> bytes, std::size_t size,
   }
 }
 
-// Where the values of each block go, block after block.
-class Destination {
- public:
-  Destination(std::span<const TensorView> parts, std::size_t size, std::vector<PieceOut>* pieces)
-      : parts_(parts), size_(size), pieces_(pieces) {}
-
-  std::span<const PieceOut> next(std::uint64_t values) {
-    pieces_->clear();
-    const auto count_of = [this](std::size_t part) { return parts_[part].count; };
-    take_pieces(
-        &cursor_, values, count_of,
-        [this](std::size_t part, std::uint64_t offset, std::uint64_t count) {
-          pieces_->push_back({static_cast<std::byte*>(parts_[part].data) + offset * size_, count});
-        });
-    return *pieces_;
-  }
-
- private:
-  std::span<const TensorView> parts_;
-  std::size_t size_;
-  std::vector<PieceOut>* pieces_;
-  PartCursor cursor_;
-};
-
 // What the blocks of one frame are decoded with.
 struct FrameDecoder {
   explicit FrameDecoder(const FrameView& frame)
@@ -147,7 +112,7 @@ struct FrameDecoder {
 // codec does not add.
 Status add_block(const FrameDecoder& decoder, const BlockEntry& entry,
                  std::span<const std::byte> bytes, std::span<const PieceOut> sums,
-                 Workspace::Impl& scratch) {
+                 BlockScratch& scratch) {
   if (decoder.adds(entry)) return decoder.decode(entry, bytes, sums, scratch.coded);
   const DType dtype = decoder.context.dtype;
   const std::size_t size = dtype_size(dtype);
@@ -173,20 +138,102 @@ Status add_block(const FrameDecoder& decoder, const BlockEntry& entry,
   return {};
 }
 
+// The blocks of one frame, on one thread or on several, which take block after block.
+class BlockLoop {
+ public:
+  // `size`: of a destination value.
+  BlockLoop(const FrameView& frame, const FrameDecoder& decoder, std::span<const TensorView> parts,
+            std::size_t size)
+      : frame_(frame), decoder_(decoder), parts_(parts), size_(size), rest_(frame.blocks()) {}
+
+  // Of one worker. Blocks are taken in order, and one that was taken is finished: so the first bad
+  // block of the frame is found whatever the threads do.
+  void work(BlockScratch& scratch) noexcept {
+    const FpEnvironment environment;
+    Turn turn;
+    Status status = without_bad_alloc([&]() -> Status {
+      while (take(scratch, &turn)) GRADWIRE_RETURN_IF_ERROR(use(scratch, turn));
+      return {};
+    });
+    if (!status.ok()) fail(turn.index, std::move(status));
+  }
+
+  Status finish() {
+    if (status_.ok() || status_.error().code == ErrorCode::kOutOfMemory) return status_;
+    return block_error(failed_, status_.error());
+  }
+
+ private:
+  struct Turn {
+    std::uint32_t index = 0;  // of the block
+    BlockEntry entry;
+    std::span<const std::byte> bytes;
+  };
+
+  bool take(BlockScratch& scratch, Turn* turn) {
+    const std::lock_guard lock(mutex_);
+    if (next_ == frame_.header().block_count || !status_.ok()) return false;
+    turn->index = next_++;  // before anything that can fail
+    turn->entry = frame_.block(turn->index);
+    turn->bytes = rest_.first(turn->entry.length);
+    rest_ = rest_.subspan(turn->entry.length);
+    scratch.pieces_out.clear();
+    const auto count_of = [this](std::size_t part) { return parts_[part].count; };
+    take_pieces(&cursor_, frame_.block_values(turn->index), count_of,
+                [&](std::size_t part, std::uint64_t offset, std::uint64_t count) {
+                  auto* const data = static_cast<std::byte*>(parts_[part].data);
+                  scratch.pieces_out.push_back({data + offset * size_, count});
+                });
+    return true;
+  }
+
+  Status use(BlockScratch& scratch, const Turn& turn) const {
+    GRADWIRE_RETURN_IF_ERROR(check_hash(turn.entry, turn.bytes));
+    if (decoder_.context.add) {
+      return add_block(decoder_, turn.entry, turn.bytes, scratch.pieces_out, scratch);
+    }
+    return decoder_.decode(turn.entry, turn.bytes, scratch.pieces_out, scratch.coded);
+  }
+
+  void fail(std::uint32_t index, Status status) noexcept {
+    const std::lock_guard lock(mutex_);
+    if (!status_.ok() && failed_ < index) return;
+    failed_ = index;
+    status_ = std::move(status);
+  }
+
+  const FrameView& frame_;
+  const FrameDecoder& decoder_;
+  const std::span<const TensorView> parts_;
+  const std::size_t size_;
+
+  std::mutex mutex_;  // guards all below
+  std::span<const std::byte> rest_;
+  std::uint32_t next_ = 0;
+  PartCursor cursor_;
+  std::uint32_t failed_ = 0;  // first block with an error
+  Status status_;
+};
+
+Status run_blocks(const FrameView& frame, const FrameDecoder& decoder,
+                  std::span<const TensorView> parts, DType dtype, Workspace& workspace) {
+  const std::size_t size = dtype_size(dtype);
+  Workspace::Impl& impl = workspace.impl();
+  BlockLoop loop(frame, decoder, parts, size);
+  auto work = [&](unsigned worker) noexcept { loop.work(impl.scratch_of(worker)); };
+  const FrameHeader& header = frame.header();
+  impl.run(impl.workers_for(header.block_count, header.value_count * size), work);
+  return loop.finish();
+}
+
 }  // namespace
 
 Status decode_frame(const FrameView& frame, std::span<const TensorView> parts,
                     Workspace& workspace) {
   const DType dtype = frame.header().dtype;
   GRADWIRE_RETURN_IF_ERROR(check_destination(frame, parts, dtype));
-  const FpEnvironment environment;
   const FrameDecoder decoder(frame);
-  Workspace::Impl& scratch = workspace.impl();
-  Destination destination(parts, dtype_size(dtype), &scratch.pieces_out);
-  return for_each_block(frame, [&](std::uint32_t index, const BlockEntry& entry,
-                                   std::span<const std::byte> bytes) {
-    return decoder.decode(entry, bytes, destination.next(frame.block_values(index)), scratch.coded);
-  });
+  return run_blocks(frame, decoder, parts, dtype, workspace);
 }
 
 Status decode_add_frame(const FrameView& frame, std::span<const TensorView> accumulators,
@@ -198,20 +245,20 @@ Status decode_add_frame(const FrameView& frame, std::span<const TensorView> accu
     return make_error(ErrorCode::kUnsupportedDType, "dtype", name, name + " values are not added");
   }
   GRADWIRE_RETURN_IF_ERROR(check_destination(frame, accumulators, *sum_dtype));
-  const FpEnvironment environment;
   FrameDecoder decoder(frame);
   decoder.context.add = true;
-  Workspace::Impl& scratch = workspace.impl();
-  Destination destination(accumulators, dtype_size(*sum_dtype), &scratch.pieces_out);
-  return for_each_block(frame, [&](std::uint32_t index, const BlockEntry& entry,
-                                   std::span<const std::byte> bytes) {
-    return add_block(decoder, entry, bytes, destination.next(frame.block_values(index)), scratch);
-  });
+  return run_blocks(frame, decoder, accumulators, *sum_dtype, workspace);
 }
 
 Status verify_blocks(const FrameView& frame) {
-  return for_each_block(
-      frame, [](std::uint32_t, const BlockEntry&, std::span<const std::byte>) { return Status(); });
+  std::span<const std::byte> rest = frame.blocks();
+  for (std::uint32_t index = 0; index < frame.header().block_count; ++index) {
+    const BlockEntry entry = frame.block(index);
+    const Status checked = check_hash(entry, rest.first(entry.length));
+    if (!checked.ok()) return block_error(index, checked.error());
+    rest = rest.subspan(entry.length);
+  }
+  return {};
 }
 
 }  // namespace gradwire::internal

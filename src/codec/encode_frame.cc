@@ -1,6 +1,9 @@
 #include <algorithm>
+#include <condition_variable>
 #include <cstring>
 #include <limits>
+#include <mutex>
+#include <new>
 #include <string>
 #include <utility>
 
@@ -9,6 +12,7 @@
 #include "codec/pipeline.h"
 #include "codec/registry.h"
 #include "codec/workspace.h"
+#include "core/checksum.h"
 #include "core/fp_environment.h"
 #include "core/status_macros.h"
 #include "frame/frame_writer.h"
@@ -123,7 +127,8 @@ void store_block(std::span<const Piece> pieces, std::size_t size, std::byte* out
   }
 }
 
-// Encodes the pieces into the start of `space`, which holds at least `raw` bytes, their size.
+// Encodes the pieces into the start of `space`, which holds at least `raw` bytes, their size; fills
+// the whole entry.
 BlockEntry encode_block(const CodecEntry& codec, const BlockContext& context,
                         std::span<const Piece> pieces, std::size_t raw, std::span<std::byte> space,
                         CodedScratch& scratch) {
@@ -132,11 +137,12 @@ BlockEntry encode_block(const CodecEntry& codec, const BlockContext& context,
   if (codec.encode_block != nullptr &&
       codec.encode_block(context, pieces, scratch, space.first(raw - 1), &entry)) {
     entry.kind = codec.kind;
-    return entry;
+  } else {
+    store_block(pieces, dtype_size(context.dtype), space.data());
+    entry = BlockEntry{};
+    entry.length = static_cast<std::uint32_t>(raw);
   }
-  store_block(pieces, dtype_size(context.dtype), space.data());
-  entry = BlockEntry{};
-  entry.length = static_cast<std::uint32_t>(raw);
+  entry.hash = hash64(space.first(entry.length));
   return entry;
 }
 
@@ -146,6 +152,103 @@ void count_block(const BlockEntry& entry, EncodeStats* stats) {
   stats->blocks_fixed += entry.kind == BlockKind::kFixed;
   stats->outliers += entry.outlier_count;
 }
+
+// The blocks of one frame, on one thread or on several, which take block after block. A thread
+// whose block begins where all before it have ended encodes in place; others encode into memory of
+// their own and copy the block, still in cache, when its place is known.
+class FrameEncoder {
+ public:
+  FrameEncoder(const CodecSpec& spec, const FrameHeader& header, std::span<const Part> parts,
+               FrameWriter* writer)
+      : spec_(spec),
+        codec_(*find_codec(spec.id)),
+        context_(make_block_context(spec, header)),
+        parts_(parts),
+        size_(dtype_size(header.dtype)),
+        left_(header.value_count),
+        writer_(*writer) {}
+
+  // Of one worker; all return when the last block is placed or one has failed.
+  void work(BlockScratch& scratch) noexcept {
+    const FpEnvironment environment;
+    const Status status = without_bad_alloc([&]() -> Status {
+      Turn turn;
+      while (take(scratch, &turn)) encode(scratch, turn);
+      return {};
+    });
+    if (status.ok()) return;
+    {
+      const std::lock_guard lock(mutex_);
+      failed_ = true;
+    }
+    placed_changed_.notify_all();
+  }
+
+  bool failed() const noexcept { return failed_; }
+  const EncodeStats& stats() const noexcept { return stats_; }
+
+ private:
+  struct Turn {
+    std::uint64_t index = 0;  // of the block
+    std::uint64_t values = 0;
+    bool in_place = false;
+  };
+
+  // The next block; false if there is none.
+  bool take(BlockScratch& scratch, Turn* turn) {
+    const std::lock_guard lock(mutex_);
+    if (left_ == 0 || failed_) return false;
+    turn->index = taken_++;
+    turn->values = std::min<std::uint64_t>(left_, spec_.block_values);
+    turn->in_place = turn->index == placed_;
+    take_pieces(parts_, size_, turn->values, &cursor_, &scratch.pieces);
+    left_ -= turn->values;
+    return true;
+  }
+
+  void encode(BlockScratch& scratch, const Turn& turn) {
+    const std::size_t raw = static_cast<std::size_t>(turn.values) * size_;
+    if (!turn.in_place && scratch.block.size() < raw) scratch.block.resize(raw);
+    const std::span<std::byte> space =
+        turn.in_place ? writer_.free_space() : std::span<std::byte>(scratch.block);
+    const BlockEntry entry =
+        encode_block(codec_, context_, scratch.pieces, raw, space, scratch.coded);
+    if (!turn.in_place) {
+      if (!wait_for(turn.index)) return;
+      std::memcpy(writer_.free_space().data(), space.data(), entry.length);
+    }
+    {
+      const std::lock_guard lock(mutex_);
+      writer_.block(entry);
+      count_block(entry, &stats_);
+      ++placed_;
+    }
+    placed_changed_.notify_all();
+  }
+
+  // Until it is this block's turn: then nobody else touches the writer. False after a failure.
+  bool wait_for(std::uint64_t index) {
+    std::unique_lock lock(mutex_);
+    placed_changed_.wait(lock, [&] { return placed_ == index || failed_; });
+    return !failed_;
+  }
+
+  const CodecSpec& spec_;
+  const CodecEntry& codec_;
+  const BlockContext context_;
+  const std::span<const Part> parts_;
+  const std::size_t size_;
+
+  std::mutex mutex_;  // guards all below
+  std::condition_variable placed_changed_;
+  std::uint64_t left_;  // values that no block has taken
+  std::uint64_t taken_ = 0;
+  std::uint64_t placed_ = 0;
+  bool failed_ = false;
+  PartCursor cursor_;
+  FrameWriter& writer_;
+  EncodeStats stats_;
+};
 
 }  // namespace
 
@@ -165,23 +268,12 @@ Result<std::size_t> encode_frame(const CodecSpec& spec, DType dtype, std::span<c
   for (const Part& part : parts) writer.part(part.values.count);
   writer.metadata(options.metadata);
 
-  const FpEnvironment environment;
-  const CodecEntry& codec = *find_codec(spec.id);
-  const BlockContext context = make_block_context(spec, header);
-  Workspace::Impl& scratch = workspace.impl();
-  EncodeStats counted;
-  PartCursor cursor;
-  for (std::uint64_t left = header.value_count; left > 0;) {
-    const std::uint64_t values = std::min<std::uint64_t>(left, spec.block_values);
-    take_pieces(parts, size, values, &cursor, &scratch.pieces);
-    const BlockEntry entry =
-        encode_block(codec, context, scratch.pieces, static_cast<std::size_t>(values) * size,
-                     writer.free_space(), scratch.coded);
-    writer.block(entry);
-    count_block(entry, &counted);
-    left -= values;
-  }
-  if (stats != nullptr) *stats = counted;
+  Workspace::Impl& impl = workspace.impl();
+  FrameEncoder encoder(spec, header, parts, &writer);
+  auto work = [&](unsigned worker) noexcept { encoder.work(impl.scratch_of(worker)); };
+  impl.run(impl.workers_for(header.block_count, header.value_count * size), work);
+  if (encoder.failed()) throw std::bad_alloc();
+  if (stats != nullptr) *stats = encoder.stats();
   return writer.finish();
 }
 

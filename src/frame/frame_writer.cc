@@ -43,13 +43,12 @@ void FrameWriter::metadata(std::string_view text) noexcept {
   ok_ = metadata_.write_bytes(std::as_bytes(std::span(text))) && ok_;
 }
 
-void FrameWriter::block(BlockEntry entry) noexcept {
+void FrameWriter::block(const BlockEntry& entry) noexcept {
   std::span<std::byte> slot;
   if (entry.length > out_.size() - end_ || !index_.take(kBlockEntryBytes, &slot)) {
     ok_ = false;
     return;
   }
-  entry.hash = hash64(out_.subspan(end_, entry.length));
   write_block_entry(entry, slot.first<kBlockEntryBytes>());
   end_ += entry.length;
 }

@@ -26,8 +26,8 @@ class FrameWriter {
   void metadata(std::string_view text) noexcept;
   // Where the next block's bytes go.
   std::span<std::byte> free_space() const noexcept { return out_.subspan(end_); }
-  // The first entry.length bytes of free_space() are the next block. Hashes them.
-  void block(BlockEntry entry) noexcept;
+  // The first entry.length bytes of free_space() are the next block, entry.hash theirs.
+  void block(const BlockEntry& entry) noexcept;
   // Writes the header; returns the frame's length.
   Result<std::size_t> finish();
 

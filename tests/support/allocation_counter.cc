@@ -1,5 +1,6 @@
 #include "support/allocation_counter.h"
 
+#include <atomic>
 #include <cstdlib>
 #include <new>
 
@@ -16,7 +17,15 @@ struct Failure {
 };
 thread_local Failure failure;
 
+std::atomic<std::uint64_t> requests{0};
+std::atomic<std::uint64_t> failing_request{0};
+std::atomic<bool> request_failed{false};
+
 bool is_refused(std::size_t size) {
+  if (++requests == failing_request) {
+    request_failed = true;
+    return true;
+  }
   if (limit != 0 && size > limit) return true;
   if (failure.countdown == 0) return false;
   if (failure.countdown > 1) {
@@ -64,6 +73,13 @@ bool fail_allocations(std::uint64_t first, bool all_after) noexcept {
   const bool had_failed = failure.has_failed;
   failure = {first, all_after, false};
   return had_failed;
+}
+
+std::uint64_t allocations_of_all_threads() noexcept { return requests; }
+
+bool fail_allocation_of_any_thread(std::uint64_t number) noexcept {
+  failing_request = number == 0 ? 0 : requests + number;
+  return request_failed.exchange(false);
 }
 
 }  // namespace gradwire::test

@@ -22,6 +22,11 @@ void limit_allocations(std::size_t most_bytes) noexcept;
 // also those behind it; 0: none. Returns whether one has thrown since the last call.
 bool fail_allocations(std::uint64_t first, bool all_after = false) noexcept;
 
+// The same for all threads together: requests since the start of the program, and the failure of
+// the next `number`-th from now (from 1; 0: none).
+std::uint64_t allocations_of_all_threads() noexcept;
+bool fail_allocation_of_any_thread(std::uint64_t number) noexcept;
+
 }  // namespace gradwire::test
 
 #endif  // GRADWIRE_TESTS_SUPPORT_ALLOCATION_COUNTER_H_

@@ -41,7 +41,9 @@ TEST(FrameWriter, WritesAFrameThatTheReaderTakes) {
   EXPECT_EQ(writer->free_space().data(), out.data() + kSmallHeaderLength);
   EXPECT_EQ(writer->free_space().size(), 10u);
   for (std::size_t i = 0; i < 3; ++i) writer->free_space()[i] = static_cast<std::byte>(i);
-  writer->block(stored(3));
+  BlockEntry entry = stored(3);
+  entry.hash = hash64(writer->free_space().first(3));
+  writer->block(entry);
   const Result<std::size_t> length = writer->finish();
   ASSERT_TRUE(length.ok());
   ASSERT_EQ(*length, kSmallHeaderLength + 3);

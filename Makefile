@@ -29,7 +29,7 @@ help:
 	@echo 'make bench          speed and ratio of CODECS="..." on FILES="...", one thread'
 	@echo 'make bench-peers    the same beside zipnn, blosc2, zstd, lz4, fpzip, zfp, SZ3 (own environment)'
 	@echo 'make bench-network  all-reduce over a link of RATE=1gbit between two network namespaces'
-	@echo 'make exhaustive     quantizers and codecs on all bit patterns (about half an hour)'
+	@echo 'make exhaustive     quantizers and codecs on all bit patterns, random groups and collectives'
 	@echo 'make fuzz           damaged frames and other bytes for SECONDS=60'
 	@echo 'make reliability    tests that show a promise; all three write the ledger and RELIABILITY.md'
 	@echo 'make format, lint   clang-format; include law, budgets, format and clang-tidy'

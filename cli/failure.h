@@ -41,6 +41,15 @@ inline Error named(Error error) {
   return error;
 }
 
+// An error as stderr shows it: one line, whatever file names and messages contain.
+inline std::string error_line(const std::string& message) {
+  std::string line = "gradwire: " + message;
+  for (char& c : line) {
+    if (static_cast<unsigned char>(c) < 32) c = ' ';
+  }
+  return line + '\n';
+}
+
 // Codes below 20 say that the call was wrong, the others that the bytes are.
 inline int exit_status(const Error& error) {
   const bool usage = static_cast<unsigned>(error.code) < 20 &&

@@ -48,12 +48,12 @@ std::string g_shorter;
 void say_shorter_and_exit(int) {
   if (const char* part = g_part.load()) unlink(part);
   [[maybe_unused]] const auto written = ::write(STDERR_FILENO, g_shorter.data(), g_shorter.size());
-  _exit(1);
+  _exit(kExitBadData);
 }
 
 // A mapped file that another process cuts ends in SIGBUS, where reading it would end in an error.
 void report_on_cut(const std::string& path) {
-  g_shorter = "gradwire: " + path + ": the file became shorter while it was read\n";
+  g_shorter = error_line(path + ": the file became shorter while it was read");
   signal(SIGBUS, say_shorter_and_exit);
 }
 

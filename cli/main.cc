@@ -109,13 +109,7 @@ void add_bench(CLI::App& app, Arguments& all) {
   verb->callback([&all] { all.run = [&all] { return run_bench(all.bench); }; });
 }
 
-// One line, whatever file names and messages contain.
-void print_error(std::string text) {
-  for (char& c : text) {
-    if (static_cast<unsigned char>(c) < 32) c = ' ';
-  }
-  std::fprintf(stderr, "gradwire: %s\n", text.c_str());
-}
+void print_error(const std::string& text) { std::fputs(error_line(text).c_str(), stderr); }
 
 int parse_and_run(int argc, char** argv) {
   CLI::App app("Compresses gradients and other tensors; restores, checks and measures them.",

@@ -84,8 +84,8 @@ def encode(
         fallback: codec for floating types that ``codec`` does not take. Integers, bool and
             float8 are kept as they are whatever the codec.
         step: chooses the noise of codecs that round stochastically.
-        threads: how many share the blocks of 262,144 values; 0: one for each CPU. The bytes are
-            the same for every number.
+        threads: how many share the blocks of 262,144 values; 0: one for each CPU. They are made
+            for this call. The bytes are the same for every number.
 
     Raises:
         OutOfRange: ``threads`` is not 0 to 256.

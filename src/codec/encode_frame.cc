@@ -171,19 +171,19 @@ class FrameEncoder {
   // Of one worker; all return when the last block is placed or one has failed.
   void work(BlockScratch& scratch) noexcept {
     const FpEnvironment environment;
-    const Status status = without_bad_alloc([&]() -> Status {
+    try {
       Turn turn;
       while (take(scratch, &turn)) encode(scratch, turn);
-      return {};
-    });
-    if (status.ok()) return;
-    {
-      const std::lock_guard lock(mutex_);
-      failed_ = true;
+    } catch (const std::bad_alloc&) {
+      {
+        const std::lock_guard lock(mutex_);
+        failed_ = true;
+      }
+      placed_changed_.notify_all();
     }
-    placed_changed_.notify_all();
   }
 
+  // An allocation has failed: there is no frame.
   bool failed() const noexcept { return failed_; }
   const EncodeStats& stats() const noexcept { return stats_; }
 

@@ -28,7 +28,7 @@ struct BlockScratch {
   CodedScratch coded;
 };
 
-// What it takes to wake a thread, in values' bytes: less is not worth it.
+// A thread is woken for that many bytes of values at least: one block of 65,536 float32 values.
 inline constexpr std::uint64_t kLeastBytesOfThread = std::uint64_t{1} << 18;
 
 }  // namespace internal

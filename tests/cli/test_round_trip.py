@@ -141,6 +141,19 @@ def test_equal_input_gives_equal_bytes(cli: Cli, tmp_path: Path, safetensors_fil
     assert (tmp_path / "a.gw").read_bytes() == (tmp_path / "b.gw").read_bytes()
 
 
+def test_threads_change_nothing(cli: Cli, tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", gradient((1300, 1000)))
+    for threads in (1, 3):
+        gw, back = tmp_path / f"{threads}.gw", tmp_path / f"{threads}.npy"
+        cli("encode", tmp_path / "x.npy", gw, "--codec", "near_lossless", "--threads", threads)
+        cli("decode", tmp_path / "1.gw", back, "--threads", threads)
+    assert (tmp_path / "1.gw").read_bytes() == (tmp_path / "3.gw").read_bytes()
+    assert (tmp_path / "1.npy").read_bytes() == (tmp_path / "3.npy").read_bytes()
+    run = cli("bench", tmp_path / "x.npy", "--codec", "lossless", "--runs", "1", "--threads", "2",
+              "--json")  # fmt: skip
+    assert {row["threads"] for row in json.loads(run.out)["results"]} == {2}
+
+
 def test_fallback_is_needed_and_named(cli: Cli, tmp_path: Path, safetensors_file: Path) -> None:
     arguments = ["encode", safetensors_file, tmp_path / "x.gw", "--codec", "near_lossless"]
     refused = cli(*arguments, status=2)

@@ -10,6 +10,9 @@
 #include <string_view>
 #include <vector>
 
+#include "gradwire/codec.h"
+#include "support/tensor.h"
+
 namespace gradwire::test {
 
 // Checks the chunk of that number; returns what is wrong, empty if nothing. Has buffers of its own.
@@ -40,6 +43,10 @@ void add_codec_cases(std::vector<ExhaustiveCase>* cases);
 // 10^9 random groups through frames of lossy codecs, and 10^5 random collectives; all follow from
 // `seed`.
 void add_random_cases(std::uint64_t seed, std::vector<ExhaustiveCase>* cases);
+
+// The frame of float32 values and what they become; returns an error's text, empty if none.
+std::string code_frame(const CodecSpec& spec, const Tensor& given, Workspace& workspace,
+                       std::vector<std::byte>* frame, Tensor* decoded);
 
 // ---- all float32 patterns in chunks ----
 

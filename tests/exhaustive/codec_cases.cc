@@ -7,7 +7,6 @@
 
 #include "core/simd_target.h"
 #include "exhaustive/cases.h"
-#include "gradwire/codec.h"
 #include "support/bounds.h"
 
 namespace gradwire::test {
@@ -48,18 +47,23 @@ struct FrameCheck {
   // The frame of `given` and its values, with the kernels of that target.
   std::string code(std::string_view target, std::vector<std::byte>* out, Tensor* values) {
     internal::use_simd_target(target);
-    out->resize(max_encoded_size(spec, DType::kFloat32, given.count, 1));
-    const Part part{.values = given.view()};
-    const Result<std::size_t> length = encode(spec, {&part, 1}, {}, *out, *workspace);
-    if (!length.ok()) return length.error().to_string();
-    out->resize(*length);
-    const TensorView view = values->view();
-    const Status status = decode(*out, {&view, 1}, *workspace);
-    return status.ok() ? "" : status.error().to_string();
+    return code_frame(spec, given, *workspace, out, values);
   }
 };
 
 }  // namespace
+
+std::string code_frame(const CodecSpec& spec, const Tensor& given, Workspace& workspace,
+                       std::vector<std::byte>* frame, Tensor* decoded) {
+  frame->resize(max_encoded_size(spec, given.dtype, given.count, 1));
+  const Part part{.values = given.view()};
+  const Result<std::size_t> length = encode(spec, {&part, 1}, {}, *frame, workspace);
+  if (!length.ok()) return length.error().to_string();
+  frame->resize(*length);
+  const TensorView view = decoded->view();
+  const Status status = decode(*frame, {&view, 1}, workspace);
+  return status.ok() ? "" : status.error().to_string();
+}
 
 void add_codec_cases(std::vector<ExhaustiveCase>* cases) {
   for (const char* const text :

@@ -1,4 +1,5 @@
 // Random groups through whole frames at 1.0 x the bound, and random collectives.
+#include <array>
 #include <bit>
 #include <cstring>
 #include <memory>
@@ -9,7 +10,6 @@
 
 #include "core/counter_rng.h"
 #include "exhaustive/cases.h"
-#include "gradwire/codec.h"
 #include "support/bounds.h"
 #include "support/random_collective.h"
 
@@ -62,24 +62,18 @@ struct GroupCheck {
   std::uint64_t seed = 0;
   Tensor given{DType::kFloat32, kFrameValues};
   Tensor decoded{DType::kFloat32, kFrameValues};
-  std::vector<std::uint32_t> patterns = std::vector<std::uint32_t>(kFrameValues);
   std::vector<std::byte> frame = {};
   std::shared_ptr<Workspace> workspace = std::make_shared<Workspace>();
 
   std::string operator()(std::uint64_t chunk) {
     GroupMaker maker(chunk_seed(seed, chunk));
+    std::array<std::uint32_t, kGroupValues> group;
     for (std::uint64_t begin = 0; begin < kFrameValues; begin += kGroupValues) {
-      maker.make(std::span(patterns).subspan(begin, kGroupValues));
+      maker.make(group);
+      std::memcpy(given.bytes.data() + begin * sizeof(group[0]), group.data(), sizeof(group));
     }
-    std::memcpy(given.bytes.data(), patterns.data(), given.bytes.size());
-    frame.resize(max_encoded_size(spec, DType::kFloat32, kFrameValues, 1));
-    const Part part{.values = given.view()};
-    const Result<std::size_t> length = encode(spec, {&part, 1}, {}, frame, *workspace);
-    if (!length.ok()) return length.error().to_string();
-    const TensorView view = decoded.view();
-    const Status status = decode(std::span(frame).first(*length), {&view, 1}, *workspace);
-    if (!status.ok()) return status.error().to_string();
-    return bound_violation(spec, given, decoded, 0);
+    std::string text = code_frame(spec, given, *workspace, &frame, &decoded);
+    return text.empty() ? bound_violation(spec, given, decoded, 0) : text;
   }
 };
 

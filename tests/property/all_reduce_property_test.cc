@@ -3,13 +3,12 @@
 
 #include <chrono>
 #include <random>
-#include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "gradwire/collective.h"
 #include "support/all_reduce_model.h"
+#include "support/codec_cases.h"
 #include "support/random_collective.h"
 #include "support/thread_ranks.h"
 
@@ -17,8 +16,6 @@ namespace gradwire {
 namespace {
 
 using testing::Bytes;
-
-using testing::all_combinations;
 using testing::random_collective;
 
 void check(const testing::CollectiveCase& wanted, std::mt19937_64& random) {
@@ -30,13 +27,13 @@ TEST(AllReduceProperty, EveryCodecTypeAndWorld) {
   const std::uint64_t seed = testing::test_seed("AllReduceProperty.EveryCodecTypeAndWorld");
   std::mt19937_64 random(seed);
   int world = 0;
-  for (const auto& [codec, dtype] : all_combinations()) {
+  for (const auto& [codec, dtype] : test::floating_cases()) {
     for (const std::uint64_t count : {0, 1, 2, 255, 257, 1009, 20011}) {
       testing::CollectiveCase wanted;
       wanted.world = world++ % 8 + 1;
       wanted.dtype = dtype;
       wanted.parts = {{count, 3, 0}};
-      wanted.options.codec = codec;
+      wanted.options.codec = test::spec_of(codec);
       wanted.options.step = random();
       wanted.specials = count % 2 == 1;
       check(wanted, random);
@@ -48,16 +45,16 @@ TEST(AllReduceProperty, EveryCodecTypeAndWorld) {
 TEST(AllReduceProperty, LargePrimes) {
   const std::uint64_t seed = testing::test_seed("AllReduceProperty.LargePrimes");
   std::mt19937_64 random(seed);
-  const auto combinations = all_combinations();
+  const auto cases = test::floating_cases();
   const std::pair<std::uint64_t, int> sizes[] = {
       {100003, 1}, {100003, 8}, {499979, 5}, {999983, 2}, {999983, 3}};
   for (const auto& [count, world] : sizes) {
-    const auto& [codec, dtype] = combinations[random() % combinations.size()];
+    const auto& [codec, dtype] = cases[random() % cases.size()];
     testing::CollectiveCase wanted;
     wanted.world = world;
     wanted.dtype = dtype;
     wanted.parts = {{count / 3, 0, 0}, {count - count / 3, 1, 0}};
-    wanted.options.codec = codec;
+    wanted.options.codec = test::spec_of(codec);
     check(wanted, random);
     if (HasFailure()) return;
   }

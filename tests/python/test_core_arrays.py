@@ -107,6 +107,20 @@ def test_step_chooses_the_noise() -> None:
     assert not np.array_equal(gradwire.decode(first), gradwire.decode(second))
 
 
+@pytest.mark.parametrize("codec", ["none", "lossless", "near_lossless", "int8"])
+def test_threads_change_nothing(codec: str) -> None:
+    x = np.random.default_rng(4).standard_normal(1_000_003).astype(np.float32)
+    blob = gradwire.encode(x, codec)
+    back = gradwire.decode(blob)
+    for threads in (0, 2, 3):
+        assert gradwire.encode(x, codec, threads=threads) == blob
+        np.testing.assert_array_equal(gradwire.decode(blob, threads=threads), back)
+    with pytest.raises(gradwire.OutOfRange, match="threads"):
+        gradwire.encode(x, codec, threads=257)
+    with pytest.raises(gradwire.OutOfRange, match="threads"):
+        gradwire.decode(blob, threads=257)
+
+
 def test_bits_with_a_name() -> None:
     x = gradient((40, 40)).astype(ml_dtypes.bfloat16)
     blob = gradwire.encode(x.view(np.uint16), "lossless", dtype="bfloat16")

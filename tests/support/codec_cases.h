@@ -34,17 +34,19 @@ inline std::vector<Part> parts_of(const std::vector<Tensor>& tensors) {
   return parts;
 }
 
-// The frame of these tensors; fails the test and returns nothing on an error.
+// The frame of these tensors; fails the test and returns nothing on an error. Without a workspace
+// it is a new one.
 inline Bytes encode_tensors(const CodecSpec& spec, const std::vector<Tensor>& tensors,
-                            const EncodeOptions& options = {}, EncodeStats* stats = nullptr) {
+                            const EncodeOptions& options = {}, EncodeStats* stats = nullptr,
+                            Workspace* workspace = nullptr) {
   std::uint64_t values = 0;
   for (const Tensor& tensor : tensors) values += tensor.count;
   const DType dtype = tensors.empty() ? DType::kFloat32 : tensors[0].dtype;
   Bytes frame(static_cast<std::size_t>(
       max_encoded_size(spec, dtype, values, tensors.size(), options.metadata.size())));
-  Workspace workspace;
-  const Result<std::size_t> length =
-      encode(spec, parts_of(tensors), options, frame, workspace, stats);
+  Workspace new_one;
+  const Result<std::size_t> length = encode(spec, parts_of(tensors), options, frame,
+                                            workspace != nullptr ? *workspace : new_one, stats);
   EXPECT_TRUE(length.ok()) << (length.ok() ? "" : length.error().to_string());
   frame.resize(length.ok() ? *length : 0);
   return frame;

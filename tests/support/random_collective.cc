@@ -1,25 +1,10 @@
 #include "support/random_collective.h"
 
-#include <tuple>
-
 #include "support/all_reduce_model.h"
+#include "support/codec_cases.h"
 #include "support/thread_ranks.h"
 
 namespace gradwire::testing {
-
-std::vector<std::pair<CodecSpec, DType>> all_combinations() {
-  std::vector<std::pair<CodecSpec, DType>> all;
-  for (const CodecDescription& codec : codecs()) {
-    for (const std::string_view example : codec.examples) {
-      const CodecSpec spec = CodecSpec::parse(example).value();
-      for (const DType dtype :
-           {DType::kFloat32, DType::kFloat64, DType::kFloat16, DType::kBFloat16}) {
-        if (check_dtype(spec, dtype).ok()) all.emplace_back(spec, dtype);
-      }
-    }
-  }
-  return all;
-}
 
 std::size_t CollectiveCase::values() const {
   std::size_t count = 0;
@@ -36,10 +21,12 @@ std::string CollectiveCase::text() const {
 }
 
 CollectiveCase random_collective(std::mt19937_64& random) {
-  static const auto combinations = all_combinations();
+  static const std::vector<test::CodecCase> codecs = test::floating_cases();
   CollectiveCase wanted;
   wanted.world = 1 + static_cast<int>(random() % 8);
-  std::tie(wanted.options.codec, wanted.dtype) = combinations[random() % combinations.size()];
+  const test::CodecCase& codec = codecs[random() % codecs.size()];
+  wanted.options.codec = CodecSpec::parse(codec.spec).value();
+  wanted.dtype = codec.dtype;
   wanted.options.reduction = random() % 2 == 0 ? Reduction::kSum : Reduction::kAvg;
   wanted.options.step = random() % 1000;
   wanted.options.measure_error = random() % 2 == 0;

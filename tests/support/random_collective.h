@@ -5,15 +5,11 @@
 #include <cstdint>
 #include <random>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "gradwire/collective.h"
 
 namespace gradwire::testing {
-
-// All codecs of the registry in all their examples, with the types that each takes.
-std::vector<std::pair<CodecSpec, DType>> all_combinations();
 
 struct CollectiveCase {
   int world = 1;

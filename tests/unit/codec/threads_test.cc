@@ -1,8 +1,9 @@
 // Frames on several threads: same bytes, values and errors as on one.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cfenv>
-#include <random>
+#include <utility>
 #include <vector>
 
 #include "support/allocation_counter.h"
@@ -16,14 +17,10 @@ using test::Bytes;
 using test::CodecCase;
 using test::Tensor;
 
-Bytes encode_with(Workspace& workspace, const CodecSpec& spec, const std::vector<Part>& parts,
-                  std::uint64_t values, EncodeStats* stats = nullptr) {
-  const DType dtype = parts.empty() ? DType::kFloat32 : parts[0].values.dtype;
-  Bytes out(max_encoded_size(spec, dtype, values, parts.size()));
-  const Result<std::size_t> length = encode(spec, parts, {}, out, workspace, stats);
-  EXPECT_TRUE(length.ok());
-  if (length.ok()) out.resize(*length);
-  return out;
+// Encodes in a workspace with threads.
+Bytes encode_with(Workspace& workspace, const CodecSpec& spec, const std::vector<Tensor>& tensors,
+                  EncodeStats* stats = nullptr) {
+  return test::encode_tensors(spec, tensors, {}, stats, &workspace);
 }
 
 class Threads : public ::testing::TestWithParam<CodecCase> {
@@ -39,8 +36,7 @@ class Threads : public ::testing::TestWithParam<CodecCase> {
       values_ += count;
     }
     parts_ = test::parts_of(tensors_);
-    Workspace one;
-    frame_ = encode_with(one, spec_, parts_, values_, &stats_);
+    frame_ = test::encode_tensors(spec_, tensors_, {}, &stats_);
   }
 
   CodecSpec spec_;
@@ -56,8 +52,7 @@ INSTANTIATE_TEST_SUITE_P(Registry, Threads, ::testing::ValuesIn(test::codec_case
 
 TEST_P(Threads, SameBytesAndValues) {
   std::vector<Tensor> expected = test::like(tensors_);
-  Workspace one;
-  ASSERT_TRUE(decode(frame_, test::views_of(&expected), one).ok());
+  ASSERT_TRUE(test::decode_into(frame_, &expected).ok());
   for (const unsigned threads : {2u, 3u, 8u}) {
     SCOPED_TRACE(threads);
     Workspace workspace;
@@ -65,7 +60,7 @@ TEST_P(Threads, SameBytesAndValues) {
     ASSERT_EQ(workspace.threads(), threads);
     for (int again = 0; again < 3; ++again) {
       EncodeStats stats;
-      ASSERT_EQ(encode_with(workspace, spec_, parts_, values_, &stats), frame_);
+      ASSERT_EQ(encode_with(workspace, spec_, tensors_, &stats), frame_);
       EXPECT_EQ(stats.blocks_stored, stats_.blocks_stored);
       EXPECT_EQ(stats.blocks_coded, stats_.blocks_coded);
       EXPECT_EQ(stats.blocks_fixed, stats_.blocks_fixed);
@@ -97,7 +92,7 @@ TEST_P(Threads, AddsTheSame) {
   for (std::size_t t = 0; t < tensors_.size(); ++t) EXPECT_EQ(sums[0][t].bytes, sums[1][t].bytes);
 }
 
-// Two damaged blocks: the first one in the frame is named, whichever thread meets which first.
+// Three damaged blocks: the first one in the frame is named, whichever thread meets which first.
 TEST_P(Threads, TheFirstBadBlockIsNamed) {
   const FrameInfo info = *inspect(frame_);
   ASSERT_GT(info.blocks.size(), 8u);
@@ -155,7 +150,7 @@ TEST_P(Threads, AllocationFailureOnAnyThread) {
     if (!status.ok()) {
       EXPECT_EQ(status.error().code, ErrorCode::kOutOfMemory);
     }
-    ASSERT_EQ(encode_with(workspace, spec_, parts_, values_), frame_) << "serves the next call";
+    ASSERT_EQ(encode_with(workspace, spec_, tensors_), frame_) << "serves the next call";
     if (!failed || HasFailure()) break;
   }
 }
@@ -181,34 +176,28 @@ TEST(ThreadsOfWorkspace, NumbersAndMoves) {
 // Rounding upwards in the caller reaches no worker.
 TEST(ThreadsOfWorkspace, TheCallersRoundingChangesNoByte) {
   const CodecSpec spec = *CodecSpec::parse("near_lossless");
-  const Tensor tensor = test::gradient_like(DType::kFloat32, 1 << 20, 3);
-  const std::vector<Part> parts = {{.values = tensor.view()}};
-  Workspace one;
-  const Bytes frame = encode_with(one, spec, parts, tensor.count);
+  const std::vector<Tensor> tensors = {test::gradient_like(DType::kFloat32, 1 << 20, 3)};
+  const Bytes frame = test::encode_tensors(spec, tensors);
   std::fesetround(FE_UPWARD);
   Workspace workspace;
   ASSERT_TRUE(workspace.set_threads(2).ok());
-  const Bytes other = encode_with(workspace, spec, parts, tensor.count);
+  const Bytes other = encode_with(workspace, spec, tensors);
   std::fesetround(FE_TONEAREST);
   EXPECT_EQ(other, frame);
 }
 
 TEST(ThreadsOfWorkspace, RandomFramesAreTheSame) {
-  Workspace one;
   Workspace workspace;
   ASSERT_TRUE(workspace.set_threads(3).ok());
   test::RandomLoop loop(1.5);
   while (loop.next()) {
     const test::RandomCase random = test::make_random_case(loop.seed(), 600000);
     SCOPED_TRACE(random.describe());
-    std::uint64_t values = 0;
-    for (const Tensor& tensor : random.tensors) values += tensor.count;
-    const std::vector<Part> parts = test::parts_of(random.tensors);
-    const Bytes frame = encode_with(one, random.spec, parts, values);
-    ASSERT_EQ(encode_with(workspace, random.spec, parts, values), frame);
+    const Bytes frame = test::encode_tensors(random.spec, random.tensors);
+    ASSERT_EQ(encode_with(workspace, random.spec, random.tensors), frame);
     std::vector<Tensor> expected = test::like(random.tensors);
     std::vector<Tensor> decoded = test::like(random.tensors);
-    ASSERT_TRUE(decode(frame, test::views_of(&expected), one).ok());
+    ASSERT_TRUE(test::decode_into(frame, &expected).ok());
     ASSERT_TRUE(decode(frame, test::views_of(&decoded), workspace).ok());
     for (std::size_t t = 0; t < decoded.size(); ++t) {
       ASSERT_EQ(decoded[t].bytes, expected[t].bytes);

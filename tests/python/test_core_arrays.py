@@ -115,9 +115,9 @@ def test_threads_change_nothing(codec: str) -> None:
     for threads in (0, 2, 3):
         assert gradwire.encode(x, codec, threads=threads) == blob
         np.testing.assert_array_equal(gradwire.decode(blob, threads=threads), back)
-    with pytest.raises(gradwire.OutOfRange, match="threads"):
+    with pytest.raises(gradwire.errors.OutOfRange, match="threads"):
         gradwire.encode(x, codec, threads=257)
-    with pytest.raises(gradwire.OutOfRange, match="threads"):
+    with pytest.raises(gradwire.errors.OutOfRange, match="threads"):
         gradwire.decode(blob, threads=257)
 
 

@@ -34,9 +34,10 @@ constexpr std::size_t kPrefetch = kMaxGroup;
 // Keeps the values of the escapes among 32, the last first.
 HWY_NOINLINE std::uint32_t* keep_outliers(LaneMask escapes, const std::uint32_t* values,
                                           std::uint32_t* outliers) {
+  const std::uint32_t bits = mask_bits(escapes);
   for (std::uint32_t value = kHalfLanes; value-- > 0;) {
     const std::uint32_t lane = value < 16 ? 2 * value : 2 * value - 31;
-    if ((escapes >> lane & 1) != 0) *outliers++ = values[value];
+    if ((bits >> lane & 1) != 0) *outliers++ = values[value];
   }
   return outliers;
 }
@@ -62,8 +63,9 @@ HWY_INLINE HalfTokens quantize_step_half(const std::uint32_t* values,
   const Lanes high = narrow<16>(pattern);
   HalfTokens half = {shift_right<6>(high),
                      select_bits(set_lanes(kTopBit), high, narrow<7>(pattern))};
-  const LaneMask escapes = greater_unsigned(and_(high, set_lanes(0x7FFF)), quantizer.limit);
-  if (HWY_UNLIKELY(escapes != 0)) {
+  const Lanes magnitude = and_(high, set_lanes(0x7FFF));
+  if (HWY_UNLIKELY(any_greater_unsigned(magnitude, quantizer.limit))) {
+    const LaneMask escapes = greater_unsigned(magnitude, quantizer.limit);
     half.tokens = select(escapes, set_lanes(kStepEscape), half.tokens);
     half.lane_bits = clear(escapes, half.lane_bits);
     *outliers = keep_outliers(escapes, values, *outliers);
@@ -111,10 +113,10 @@ HWY_NOINLINE void mark_others(LaneMask others, const std::uint32_t* values, bool
                               HalfTokens* half, WidePair* coded, std::uint32_t** outliers) {
   const WidePair v = load_wide(values);
   const LaneMask zeros = is_zero(or_(and_(narrow<16>(v), set_lanes(0x7FFF)), low_words(v)));
-  const auto escapes = static_cast<LaneMask>(others & ~zeros);
+  const LaneMask escapes = and_not(others, zeros);
   half->tokens = select(zeros, set_lanes(kExponentZero), half->tokens);
   if (rounds) half->lane_bits = clear(zeros, half->lane_bits);
-  if (escapes == 0) return;
+  if (!any(escapes)) return;
   half->tokens = select(escapes, set_lanes(kExponentEscape), half->tokens);
   half->lane_bits = clear(escapes, half->lane_bits);
   *coded = clear_wide(escapes, *coded);
@@ -133,8 +135,15 @@ HWY_INLINE HalfTokens quantize_exponent_half(const std::uint32_t* values,
   const Lanes offset = sub(quantizer.top, shift_right<7>(and_(high, set_lanes(0x7FFF))));
   HalfTokens half = {add(offset, quantizer.first),
                      select_bits(set_lanes(kTopBit), high, and_(narrow<8>(v), quantizer.mask))};
-  const LaneMask others = greater_unsigned(offset, quantizer.width);
-  if (HWY_UNLIKELY(others != 0)) mark_others(others, values, kRounds, &half, &v, outliers);
+  if (HWY_UNLIKELY(any_greater_unsigned(offset, quantizer.width))) {
+    // Copies: what has an address would live in memory for all values.
+    HalfTokens marked = half;
+    WidePair coded = v;
+    mark_others(greater_unsigned(offset, quantizer.width), values, kRounds, &marked, &coded,
+                outliers);
+    half = marked;
+    v = coded;
+  }
   if constexpr (kPlaneBytes > 0) store_shifted<kPlaneBytes>(v, quantizer.shift, plane);
   return half;
 }
@@ -230,9 +239,8 @@ HWY_INLINE bool can_decode(const std::byte* end, std::uint32_t group, const Tans
 // Puts 32 values; those marked as escapes come from the outliers.
 template <bool kAdd>
 HWY_INLINE void put_half(Lanes marks, WidePair v, OutlierCursor* outliers, std::uint32_t* values) {
-  const LaneMask escapes = negative(marks);
-  if (HWY_UNLIKELY(escapes != 0)) {
-    const std::uint64_t count = count_mask(escapes);
+  if (HWY_UNLIKELY(any_negative(marks))) {
+    const std::uint64_t count = count_mask(negative(marks));
     if (outliers->left < count) {
       outliers->missing = true;
     } else {
@@ -260,11 +268,12 @@ constexpr StepHighTable make_step_high() {
 constexpr StepHighTable kStepHigh = make_step_high();
 
 template <bool kAdd>
-HWY_INLINE void put_step_half(Table32 highs, DecodedHalf half, WideFloat scale,
+HWY_INLINE void put_step_half(const Table32& highs, DecodedHalf half, WideFloat scale,
                               OutlierCursor* outliers, std::uint32_t* values) {
   const Lanes marks = lookup32(highs, half.symbols);
-  const Lanes high = select_bits(set_lanes(kTopBit), half.lane_bits,
-                                 or_and(marks, shift_right<9>(half.lane_bits), set_lanes(0x3F)));
+  // Bit 15 stays the sign; for escapes, whose mark it is, all will be replaced.
+  const Lanes high =
+      or_and(marks, shift_right_signed<9>(half.lane_bits), set_lanes(kTopBit | 0x3F));
   const WidePair v = mul_float(widen(high, shift_left<7>(half.lane_bits)), scale);
   put_half<kAdd>(marks, v, outliers, values);
 }
@@ -280,9 +289,10 @@ std::uint32_t decode_step_rows(const FusedGroups& groups, TansDecoder* decoder,
     const WideFloat scale = set_float(power_of_two(14 + groups.scales[g]));
     std::uint32_t* row = values + std::size_t{g} * groups.group;
     for (const std::uint32_t* const last = row + groups.group; row != last; row += kMaxLanes) {
-      const DecodedHalf a = decode_half(state.tables, state.low, &state.end);
+      const RowStates states = look_up_states(state.tables, state.low, state.high);
+      const DecodedHalf a = decode_half<0>(state.tables, states, state.low, &state.end);
       put_step_half<kAdd>(highs, a, scale, outliers, row);
-      const DecodedHalf b = decode_half(state.tables, state.high, &state.end);
+      const DecodedHalf b = decode_half<1>(state.tables, states, state.high, &state.end);
       put_step_half<kAdd>(highs, b, scale, outliers, row + kHalfLanes);
     }
   }
@@ -311,11 +321,11 @@ constexpr ExponentDownTable make_exponent_down() {
 constexpr ExponentDownTable kExponentDown = make_exponent_down();
 
 template <bool kAdd, int kPlaneBytes>
-HWY_INLINE void put_exponent_half(Table32 highs, DecodedHalf half, const std::byte* plane,
+HWY_INLINE void put_exponent_half(const Table32& highs, DecodedHalf half, const std::byte* plane,
                                   int shift, OutlierCursor* outliers, std::uint32_t* values) {
   const Lanes marks = lookup32(highs, half.symbols);
-  const Lanes high = select_bits(set_lanes(kTopBit), half.lane_bits,
-                                 or_and(marks, shift_right<8>(half.lane_bits), set_lanes(0x7F)));
+  const Lanes high =
+      or_and(marks, shift_right_signed<8>(half.lane_bits), set_lanes(kTopBit | 0x7F));
   WidePair v = widen(high, shift_left<8>(half.lane_bits));
   if constexpr (kPlaneBytes > 0) {
     // Zeros have exponent field 0, numbers not: only these have a plane entry.
@@ -330,21 +340,22 @@ std::uint32_t decode_exponent_rows(const FusedGroups& groups, MantissaSplit spli
                                    TansVectorDecoder* vector, OutlierCursor* outliers,
                                    std::uint32_t* values) {
   DecodeState state = load_state(*decoder, *vector);
-  const Table32 down = load_table32(kExponentDown.down.data());
-  constexpr LaneMask kZero = LaneMask{1} << kExponentZero;
-  constexpr LaneMask kEscape = LaneMask{1} << kExponentEscape;
+  const Lanes down = load_lanes(kExponentDown.down.data());
+  const LaneMask zero = one_lane(kExponentZero);
+  const LaneMask escape = one_lane(kExponentEscape);
   const int shift = static_cast<int>(Float32Format::kMantissaBits - split.mantissa);
   std::uint32_t g = 0;
   for (; g < groups.groups && can_decode(state.end, groups.group, *decoder, *vector); ++g) {
-    const Lanes numbers = clear(kZero, sub(set_lanes(groups.scales[g] << 7), down));
-    const Table32 highs = select(kEscape, set_lanes(kTopBit), numbers);
+    const Lanes numbers = clear(zero, sub(set_lanes(groups.scales[g] << 7), down));
+    const Table32 highs = make_table32(select(escape, set_lanes(kTopBit), numbers));
     const std::size_t first = std::size_t{g} * groups.group;
     for (std::size_t row = first; row != first + groups.group; row += kMaxLanes) {
-      const DecodedHalf a = decode_half(state.tables, state.low, &state.end);
+      const RowStates states = look_up_states(state.tables, state.low, state.high);
+      const DecodedHalf a = decode_half<0>(state.tables, states, state.low, &state.end);
       put_exponent_half<kAdd, kPlaneBytes>(highs, a, plane + row * kPlaneBytes, shift, outliers,
                                            values + row);
       const std::size_t upper = row + kHalfLanes;
-      const DecodedHalf b = decode_half(state.tables, state.high, &state.end);
+      const DecodedHalf b = decode_half<1>(state.tables, states, state.high, &state.end);
       put_exponent_half<kAdd, kPlaneBytes>(highs, b, plane + upper * kPlaneBytes, shift, outliers,
                                            values + upper);
     }

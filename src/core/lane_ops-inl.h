@@ -1,6 +1,7 @@
 // 32 lanes of 16 bits, and the operations on them that Highway 1.0.3 lacks: table look-up by byte,
-// funnel shifts of 16 bits, compress and expand of words. One body per target; a target without
-// one leaves GRADWIRE_HAVE_LANE_OPS 0 and uses the plain coder.
+// funnel shifts of 16 bits, compress and expand of words. AVX-512 with VBMI2 has instructions for
+// all of them, used here; other vectors take core/lane_*-inl.h (GRADWIRE_LANE_VECTORS). A target
+// without vectors leaves GRADWIRE_HAVE_LANE_OPS 0 and uses the plain coder.
 #if defined(GRADWIRE_CORE_LANE_OPS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef GRADWIRE_CORE_LANE_OPS_INL_H_
 #undef GRADWIRE_CORE_LANE_OPS_INL_H_
@@ -13,12 +14,32 @@
 
 #include "hwy/highway.h"
 
+#undef GRADWIRE_LANE_VECTORS
+#if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_SSE4 || \
+    (HWY_TARGET == HWY_NEON && HWY_ARCH_ARM_A64)
+#define GRADWIRE_LANE_VECTORS 1
+#else
+#define GRADWIRE_LANE_VECTORS 0
+#endif
+
+// Blocks of 16 bytes in one of these vectors.
+#undef GRADWIRE_LANE_BLOCKS
+#if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
+#define GRADWIRE_LANE_BLOCKS 2
+#else
+#define GRADWIRE_LANE_BLOCKS 1
+#endif
+
 #undef GRADWIRE_HAVE_LANE_OPS
-#if HWY_TARGET == HWY_AVX3_DL
+#if HWY_TARGET == HWY_AVX3_DL || GRADWIRE_LANE_VECTORS
 #define GRADWIRE_HAVE_LANE_OPS 1
 #else
 #define GRADWIRE_HAVE_LANE_OPS 0
 #endif
+
+#include "core/lane_bytes-inl.h"
+#include "core/lane_wides-inl.h"
+#include "core/lane_words-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace gradwire::internal {
@@ -56,6 +77,7 @@ HWY_INLINE Lanes funnel_left(Lanes high, Lanes low, Lanes n) {
 }
 
 HWY_INLINE Table32 load_table32(const std::uint16_t* from) { return _mm512_loadu_si512(from); }
+HWY_INLINE Table32 make_table32(Lanes elements) { return elements; }
 HWY_INLINE Table128 load_table128(const std::uint8_t* from) {
   return {_mm512_loadu_si512(from), _mm512_loadu_si512(from + 64)};
 }
@@ -74,6 +96,14 @@ HWY_INLINE Lanes select(LaneMask mask, Lanes yes, Lanes no) {
 HWY_INLINE Lanes clear(LaneMask mask, Lanes v) {
   return _mm512_maskz_mov_epi16(static_cast<LaneMask>(~mask), v);
 }
+HWY_INLINE bool any_negative(Lanes v) { return negative(v) != 0; }
+HWY_INLINE LaneMask and_not(LaneMask a, LaneMask not_b) {
+  return static_cast<LaneMask>(a & ~not_b);
+}
+HWY_INLINE LaneMask one_lane(std::size_t lane) { return LaneMask{1} << lane; }
+HWY_INLINE bool any(LaneMask mask) { return mask != 0; }
+// Bit i: lane i is in the mask.
+HWY_INLINE std::uint32_t mask_bits(LaneMask mask) { return mask; }
 HWY_INLINE std::size_t count_mask(LaneMask mask) {
   return static_cast<std::size_t>(_mm_popcnt_u32(mask));
 }
@@ -162,7 +192,13 @@ template <int kBits>
 HWY_INLINE Lanes shift_left(Lanes v) {
   return _mm512_slli_epi16(v, kBits);
 }
+// The sign, bit 15, comes in from above.
+template <int kBits>
+HWY_INLINE Lanes shift_right_signed(Lanes v) {
+  return _mm512_srai_epi16(v, kBits);
+}
 HWY_INLINE LaneMask greater_unsigned(Lanes a, Lanes b) { return _mm512_cmpgt_epu16_mask(a, b); }
+HWY_INLINE bool any_greater_unsigned(Lanes a, Lanes b) { return greater_unsigned(a, b) != 0; }
 HWY_INLINE LaneMask is_zero(Lanes v) { return _mm512_testn_epi16_mask(v, v); }
 // Clears the values of these lanes.
 HWY_INLINE WidePair clear_wide(LaneMask lanes, WidePair v) {

@@ -32,10 +32,11 @@ std::uint32_t decode_rows(TansVectorDecoder* vector, const std::byte* begin,
   HalfState high = load_half(vector->lanes, kHalfLanes);
   std::uint32_t row = 0;
   for (; row < count && end - begin >= kRowBytes; row += kMaxLanes) {
-    const DecodedHalf first = decode_half(tables, low, &end);
+    const RowStates states = look_up_states(tables, low, high);
+    const DecodedHalf first = decode_half<0>(tables, states, low, &end);
     deinterleave_bytes(first.symbols, tokens + row);
     deinterleave_words(first.lane_bits, lane_bits + row);
-    const DecodedHalf second = decode_half(tables, high, &end);
+    const DecodedHalf second = decode_half<1>(tables, states, high, &end);
     deinterleave_bytes(second.symbols, tokens + row + kHalfLanes);
     deinterleave_words(second.lane_bits, lane_bits + row + kHalfLanes);
   }

@@ -1,5 +1,6 @@
 // One half of a row, 32 lanes, through the coder in vector registers: what the coder of stored
 // tokens and the kernels that quantize and code at once share. Only where GRADWIRE_HAVE_LANE_OPS.
+// Here for AVX-512 with VBMI2; other vectors take entropy/tans_rows_vectors-inl.h.
 #if defined(GRADWIRE_ENTROPY_TANS_ROWS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef GRADWIRE_ENTROPY_TANS_ROWS_INL_H_
 #undef GRADWIRE_ENTROPY_TANS_ROWS_INL_H_
@@ -13,13 +14,14 @@
 #include "core/lane_ops-inl.h"
 #include "entropy/tans_decode_simd.h"
 #include "entropy/tans_encode_simd.h"
+#include "entropy/tans_rows_vectors-inl.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace gradwire::internal {
 namespace HWY_NAMESPACE {
 
-#if GRADWIRE_HAVE_LANE_OPS
+#if HWY_TARGET == HWY_AVX3_DL
 
 struct HalfState {
   Lanes n0, n1, n2, position, state;
@@ -84,8 +86,15 @@ struct DecodedHalf {
   Lanes lane_bits;  // at the top of 16, zeros below
 };
 
+// A look-up takes one instruction: each half makes its own.
+struct RowStates {};
+HWY_INLINE RowStates look_up_states(const DecodeTables&, const HalfState&, const HalfState&) {
+  return {};
+}
+
 // The 32 values. Loads 64 bytes from below `*end` on, of which it takes the words before `*end`.
-HWY_INLINE DecodedHalf decode_half(const DecodeTables& tables, HalfState& half,
+template <int kHalf>
+HWY_INLINE DecodedHalf decode_half(const DecodeTables& tables, RowStates, HalfState& half,
                                    const std::byte** end) {
   const Lanes top = funnel_left(half.n0, half.n1, half.position);
   const Lanes symbol = lookup128(tables.symbols, half.state);
@@ -101,7 +110,7 @@ HWY_INLINE DecodedHalf decode_half(const DecodeTables& tables, HalfState& half,
   return {symbol, and_(shift_left(top, code_bits), lookup32(tables.masks, symbol))};
 }
 
-#endif  // GRADWIRE_HAVE_LANE_OPS
+#endif  // HWY_TARGET == HWY_AVX3_DL
 
 }  // namespace HWY_NAMESPACE
 }  // namespace gradwire::internal

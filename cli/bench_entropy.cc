@@ -117,7 +117,8 @@ std::vector<int> kept_mantissa(const Values& values, std::uint64_t count,
 
 std::optional<double> entropy_bits(const BenchInput& input, std::span<const std::byte> decoded,
                                    const CodecSpec& codec) {
-  if (input.values == 0 || codec.id == CodecId::kNone || codec.id == CodecId::kCast) {
+  const bool baseline = codec.id >= CodecId::kNatural;
+  if (input.values == 0 || baseline || codec.id == CodecId::kNone || codec.id == CodecId::kCast) {
     return std::nullopt;
   }
   const Values original(input.data.data(), input.dtype);

@@ -38,6 +38,7 @@ ALL = (
     "block:bits=6,group=8,rounding=stochastic,seed=1", LOSSLESS, STEP,
     "near_lossless:step=1,group=256", "near_lossless:mantissa=6,group=256",
 )  # fmt: skip
+BASELINES = ("natural:seed=5",)
 
 
 def short(codec: str) -> str:
@@ -191,5 +192,22 @@ def decode_only() -> list[Case]:
     return cases
 
 
+def baselines() -> list[Case]:
+    """Codecs 16 and up: hard values, parts, real ones, and noise far away from its start."""
+    cases = []
+    for codec in BASELINES:
+        name = short(codec)
+        cases += [
+            Case(f"{name}_one", codec, "normal_f32", (1,)),
+            Case(f"{name}_parts", codec, "normal_f32", (0, 257, 1, 0, 63, 700, 0)),
+            Case(f"{name}_specials", codec, "specials_f32", (1000, 503)),
+            Case(f"{name}_ladder", codec, "ladder_f32", (1530,)),
+            Case(f"{name}_sparse", codec, "sparse_f32", (700, 1, 299)),
+            Case(f"{name}_gpt", codec + ",block=4096", "gpt_f32", (4000, 1500), tensor=3,
+                 first_index=1 << 33 | 5, context={"phase": 2, "step": 7, "sender": 3, "world": 4}),
+        ]  # fmt: skip
+    return cases
+
+
 def all_cases() -> list[Case]:
-    return every_codec() + sizes() + values() + more_values() + decode_only()
+    return baselines() + every_codec() + sizes() + values() + more_values() + decode_only()

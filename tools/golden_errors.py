@@ -125,6 +125,17 @@ def corrupt_blocks(frames: dict[str, bytes]) -> dict[str, bytes]:
         "int8_raw_groups": seal(put(int8, INDEX + 16, "I", 1)),
         "int8_short": rebuild(int8, lambda b: b.pop()),
         "cast_short": rebuild(frames["cast_dtypebf16_resnet"], lambda b: b.pop()),
+    } | corrupt_baselines(frames)
+
+
+def corrupt_baselines(frames: dict[str, bytes]) -> dict[str, bytes]:
+    """The same of sections 4.3 and following."""
+    natural = frames["natural_seed5_ladder"]
+    return {
+        "natural_short": rebuild(natural, lambda b: b.pop()),
+        "natural_long": rebuild(natural, lambda b: b.append(0)),
+        "natural_raw_more": rebuild(natural, lambda b: b.extend(bytes(4)), outlier_count=1),
+        "natural_raw_uncounted": set_byte(set_byte(natural, 0, 255), 1, 0),
     }
 
 

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
-from spec_frame import CAST, CODED, DTYPES, STORED, DType, Frame, IndexEntry, check_block
+import spec_baselines
+from spec_bits import read_bit_array
+from spec_frame import BLOCK, CAST, CODED, DTYPES, STORED, DType, Frame, IndexEntry, check_block
 
 FORMAT_DOCUMENT = Path(__file__).resolve().parent.parent / "docs" / "format.md"
 ESCAPE = 31
@@ -58,13 +60,9 @@ def decode_block(
     if frame.header.codec == CAST:
         check_block(len(block) == 2 * count, "cast block of a wrong length")
         return widen(np.frombuffer(block, "<u2"), DTYPES[frame.header.cast_dtype], frame.dtype)
-    return decode_fixed_point(frame, entry, block, groups, count)
-
-
-def read_bit_array(data: bytes, width: int, count: int) -> np.ndarray:
-    """Section 2: `count` unsigned elements of `width` bits, least significant bit first."""
-    bits = np.unpackbits(np.frombuffer(data, np.uint8), count=width * count, bitorder="little")
-    return bits.reshape(count, width).astype(np.int64) @ (1 << np.arange(width, dtype=np.int64))
+    if frame.header.codec == BLOCK:
+        return decode_fixed_point(frame, entry, block, groups, count)
+    return spec_baselines.decode(frame.header, entry, block, groups, count)
 
 
 def decode_coded(

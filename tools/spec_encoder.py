@@ -14,14 +14,16 @@ from dataclasses import dataclass, field
 import numpy as np
 import xxhash
 
+import spec_baselines
 import spec_blocks
+from spec_bits import pack_bits
 from spec_frame import (
-    BLOCK, CAST, CODED, DTYPES, FIXED, LOSSLESS, NEAR_LOSSLESS, STORED, DType, Header, IndexEntry,
-    crc32c,
+    BLOCK, CAST, CODECS, CODED, DTYPES, FIXED, LOSSLESS, NATURAL, NEAR_LOSSLESS, STORED, DType,
+    Header, IndexEntry, crc32c,
 )  # fmt: skip
+from spec_noise import Noise
 
 ESCAPE = spec_blocks.ESCAPE
-MASK32, MASK64 = (1 << 32) - 1, (1 << 64) - 1
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,8 @@ class Spec:
     def parse(text: str, dtype: int, **fields: object) -> Spec:
         """From the codec's text with all its parameters, "block:bits=8,group=64,..."."""
         name, _, parameters = text.partition(":")
-        known: dict[str, object] = {"codec": CODEC_NAMES.index(name), "dtype": dtype}
+        known: dict[str, object] = {"codec": CODEC_NUMBERS[name], "dtype": dtype}
+        known |= SET_FIELDS.get(CODEC_NUMBERS[name], {})
         for parameter in filter(None, parameters.split(",")):
             key, value = parameter.split("=")
             field_name, convert = SPEC_KEYS[key]
@@ -69,7 +72,9 @@ class Spec:
         return Spec(**(known | fields))
 
 
-CODEC_NAMES = ("none", "cast", "block", "lossless", "near_lossless")
+CODEC_NUMBERS = {codec.name: number for number, codec in CODECS.items()}
+# What a codec's text need not say, as there is no choice.
+SET_FIELDS: dict[int, dict[str, object]] = {NATURAL: {"rounding": 1}}
 SPEC_KEYS = {
     "group": ("group", int), "step": ("quantizer_step", float), "mantissa": ("mantissa", int),
     "bits": ("bits", int), "dtype": ("cast_dtype", {"fp16": 3, "bf16": 4}.__getitem__),
@@ -264,11 +269,6 @@ def lane_value(lane: int, lanes: int) -> int:
     return 32 * (lane // 32) + lane % 32 // 2 + half * (lane % 2)
 
 
-def pack_bits(elements: Sequence[int], width: int) -> bytes:
-    number = sum((element & (1 << width) - 1) << i * width for i, element in enumerate(elements))
-    return number.to_bytes((len(elements) * width + 7) // 8, "little")
-
-
 # ---- blocks ----
 
 Pieces = list[tuple[np.ndarray, Part, int]]  # patterns, part, index of the first in the part
@@ -354,31 +354,6 @@ def narrow(v: Float, to: DType) -> int:
     return sign | min(number + (quantum - least << to.mantissa_bits), infinity)
 
 
-def mix32(x: int) -> int:
-    """lowbias32."""
-    x = (x ^ x >> 16) * 0x7FEB352D & MASK32
-    x = (x ^ x >> 15) * 0x846CA68B & MASK32
-    return x ^ x >> 16
-
-
-def mix64(x: int) -> int:
-    """The finalizer of splitmix64."""
-    x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9 & MASK64
-    x = (x ^ x >> 27) * 0x94D049BB133111EB & MASK64
-    return x ^ x >> 31
-
-
-def noise(spec: Spec, tensor: int, index: int) -> int:
-    """16 bits ("Noise")."""
-    context = spec.context
-    key = mix64(mix64(spec.seed) + context.get("step", 0) & MASK64)
-    key = mix64(key + (tensor | context.get("sender", 0) << 32) & MASK64)
-    key = mix64(key + context.get("phase", 0) & MASK64)
-    pair = index >> 1
-    h = mix32(mix32(pair & MASK32 ^ key & MASK32) + (key >> 32) + (index >> 33) & MASK32)
-    return h >> 16 if index & 1 else h & 0xFFFF
-
-
 def fixed_point_block(spec: Spec, pieces: Pieces) -> tuple[IndexEntry, bytes]:
     m = (1 << spec.bits - 1) - 1
     scales, integers, raw = [], [], []
@@ -399,7 +374,7 @@ def fixed_point_block(spec: Spec, pieces: Pieces) -> tuple[IndexEntry, bytes]:
             s = np.array([scale << 16], np.uint32).view("<f4")[0]
             t = group.view("<f4") * (np.float32(m) / s)
             for i, f in enumerate(np.rint(t.astype(np.float64) * 65536)):
-                up = noise(spec, part.tensor, first + at + i) if spec.rounding else 32768
+                up = Noise(spec, part.tensor).of(first + at + i) if spec.rounding else 32768
                 integers.append(min(max(int(f) + up >> 16, -m), m))
     block = np.array(scales, "<u2").tobytes() + pack_bits(integers, spec.bits)
     block += b"".join(group.tobytes() for group in raw)
@@ -409,7 +384,7 @@ def fixed_point_block(spec: Spec, pieces: Pieces) -> tuple[IndexEntry, bytes]:
 def encode_block(spec: Spec, pieces: Pieces) -> tuple[IndexEntry, bytes]:
     stored = b"".join(patterns.tobytes() for patterns, _, _ in pieces)
     entry, block = IndexEntry(0, STORED, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0), stored
-    if spec.codec in (LOSSLESS, NEAR_LOSSLESS):
+    if CODECS[spec.codec].kind == CODED:
         entry, block = coded_block(spec, pieces)
     elif spec.codec == BLOCK:
         entry, block = fixed_point_block(spec, pieces)
@@ -417,6 +392,9 @@ def encode_block(spec: Spec, pieces: Pieces) -> tuple[IndexEntry, bytes]:
         narrowed = [narrow(Float(spec.type, int(p)), DTYPES[spec.cast_dtype])
                     for patterns, _, _ in pieces for p in patterns]  # fmt: skip
         entry, block = entry_with(entry, kind=FIXED), np.array(narrowed, "<u2").tobytes()
+    elif spec.codec >= NATURAL:
+        outliers, block = spec_baselines.encode(spec, pieces)
+        entry = entry_with(entry, kind=FIXED, outlier_count=outliers)
     if entry.kind != STORED and len(block) >= len(stored):
         entry, block = IndexEntry(0, STORED, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0), stored
     return entry_with(entry, length=len(block), hash=xxhash.xxh3_64_intdigest(block)), block
@@ -430,7 +408,7 @@ def entry_with(entry: IndexEntry, **changes: int) -> IndexEntry:
 
 
 def header_of(spec: Spec, **fields: int | bytes) -> Header:
-    coder = 1 if spec.codec in (LOSSLESS, NEAR_LOSSLESS) else 0
+    coder = 1 if CODECS[spec.codec].kind == CODED else 0
     known = {name: 0 for name in Header.__dataclass_fields__}
     known |= {
         "magic": b"GWRF", "dtype": spec.dtype, "codec": spec.codec, "coder": coder,

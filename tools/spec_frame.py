@@ -6,12 +6,14 @@ Every rule is checked under the document's error names, in the document's order.
 from __future__ import annotations
 
 import functools
+import math
 import struct
 from dataclasses import dataclass
 
 import numpy as np
 
 NONE, CAST, BLOCK, LOSSLESS, NEAR_LOSSLESS = range(5)
+NATURAL = 16
 STORED, CODED, FIXED = range(3)
 ERROR_FRAME = 255
 
@@ -56,14 +58,35 @@ DTYPES = {
     20: DType("int64", 8), 21: DType("uint16", 2), 22: DType("uint32", 4), 23: DType("uint64", 8),
     24: DType("bool", 1), 25: DType("float8_e4m3", 1), 26: DType("float8_e5m2", 1),
 }  # fmt: skip
-CODEC_DTYPES = {
-    NONE: set(DTYPES), CAST: {1, 2}, BLOCK: {1}, LOSSLESS: {1, 2, 3, 4}, NEAR_LOSSLESS: {1},
-}  # fmt: skip
+@dataclass(frozen=True)
+class Codec:
+    """What the fields of a frame may be that depend on its codec (section 1.1); left out: 0."""
+
+    name: str
+    dtypes: tuple[int, ...] = (1,)
+    kind: int = FIXED  # of the blocks that are not stored
+    counts_outliers: bool = True  # index: outlier_count may be more than 0
+    group: range = range(1)
+    bits: tuple[int, ...] = (0,)
+    cast_dtypes: tuple[int, ...] = (0,)
+    quantizer_step: tuple[float, float] = (0, 0)  # near_lossless: of the step form
+    may_lack_step: bool = False
+
+    def takes_step(self, step: float) -> bool:
+        if step == 0:
+            return (self.may_lack_step or self.quantizer_step[1] == 0) and math.copysign(1, step) > 0
+        return self.quantizer_step[0] <= step <= self.quantizer_step[1]
 
 
-CODEC_KINDS = {
-    NONE: (STORED,), CAST: (STORED, FIXED), BLOCK: (STORED, FIXED), LOSSLESS: (STORED, CODED),
-    NEAR_LOSSLESS: (STORED, CODED),
+CODED_GROUPS, FIXED_GROUPS = range(64, 4097, 64), range(8, 4097, 8)
+CODECS = {
+    NONE: Codec("none", tuple(DTYPES), STORED, counts_outliers=False),
+    CAST: Codec("cast", (1, 2), counts_outliers=False, cast_dtypes=(3, 4)),
+    BLOCK: Codec("block", group=FIXED_GROUPS, bits=(4, 6, 8)),
+    LOSSLESS: Codec("lossless", (1, 2, 3, 4), CODED, group=CODED_GROUPS),
+    NEAR_LOSSLESS: Codec("near_lossless", (1,), CODED, group=CODED_GROUPS,
+                         quantizer_step=(2**-8, 8)),
+    NATURAL: Codec("natural"),
 }  # fmt: skip
 
 
@@ -215,30 +238,26 @@ def check_fields(header: Header) -> None:
     check_header(h.phase <= 2, f"phase {h.phase}")
     check_header(h.dtype in DTYPES, f"dtype {h.dtype}")
     check_header(h.reduction <= 2, f"reduction {h.reduction}")
-    check_header(h.codec <= NEAR_LOSSLESS, f"codec {h.codec}")
-    check_header(h.dtype in CODEC_DTYPES[h.codec], f"codec {h.codec} with dtype {h.dtype}")
-    is_coded = h.codec in (LOSSLESS, NEAR_LOSSLESS)
+    check_header(h.codec in CODECS, f"codec {h.codec}")
+    codec = CODECS[h.codec]
+    check_header(h.dtype in codec.dtypes, f"codec {h.codec} with dtype {h.dtype}")
+    is_coded = codec.kind == CODED
     check_header(h.coder == (1 if is_coded else 0), f"coder {h.coder}")
     check_header(h.schedule <= 1, f"schedule {h.schedule}")
     check_header(h.rounding <= 1, f"rounding {h.rounding}")
     check_header(h.reserved15 == h.reserved35 == h.reserved120 == 0, "a reserved field is not 0")
 
-    unit, least = (64, 64) if is_coded else (8, 8) if h.codec == BLOCK else (1, 0)
-    most = 4096 if unit > 1 else 0
-    check_header(least <= h.group <= most and h.group % unit == 0, f"group {h.group}")
+    check_header(h.group in codec.group, f"group {h.group}")
     check_header(4096 <= h.block_values <= 1 << 20 and h.block_values % 4096 == 0,
                  f"block_values {h.block_values}")  # fmt: skip
     check_header(2 <= h.mantissa <= 16 if h.codec == NEAR_LOSSLESS and h.mantissa else
                  h.mantissa == 0, f"mantissa {h.mantissa}")  # fmt: skip
-    if h.is_step_form:
-        check_header(2**-8 <= h.quantizer_step <= 8, f"quantizer_step {h.quantizer_step}")
-    else:
-        check_header(struct.pack("<d", h.quantizer_step) == bytes(8), "quantizer_step is not +0")
+    takes_step = CODECS[NONE] if h.codec == NEAR_LOSSLESS and h.mantissa else codec
+    check_header(takes_step.takes_step(h.quantizer_step), f"quantizer_step {h.quantizer_step}")
     tables = range(16, 39) if h.is_step_form else (1,) if is_coded else (0,)  # section 5.3
     check_header(h.table in tables, f"table {h.table}")
-    check_header(h.bits in ((4, 6, 8) if h.codec == BLOCK else (0,)), f"bits {h.bits}")
-    cast_dtypes = (3, 4) if h.codec == CAST else (0,)
-    check_header(h.cast_dtype in cast_dtypes, f"cast_dtype {h.cast_dtype}")
+    check_header(h.bits in codec.bits, f"bits {h.bits}")
+    check_header(h.cast_dtype in codec.cast_dtypes, f"cast_dtype {h.cast_dtype}")
     check_header(h.segment < h.segment_count, f"segment {h.segment} of {h.segment_count}")
     blocks = -(-h.value_count // h.block_values)
     check_header(h.block_count == blocks, f"block_count {h.block_count} instead of {blocks}")
@@ -250,13 +269,14 @@ def check_entry(header: Header, entry: IndexEntry) -> None:
     """Section 1.4, and what sections 3.1 and 3.2 ask of an index entry."""
     e = entry
     check_header(e.reserved == 0, "index: reserved is not 0")
-    check_header(e.kind in CODEC_KINDS[header.codec], f"index: kind {e.kind}")
+    codec = CODECS[header.codec]
+    check_header(e.kind in (STORED, codec.kind), f"index: kind {e.kind}")
     if e.kind != CODED:
         coded_fields = (e.lanes, e.plane_bytes, e.scale_bits, e.scale_base, e.mantissa, e.flags)
         check_header(not any(coded_fields), "index: a field of coded blocks is not 0")
         check_header(e.word_count == 0, "index: word_count is not 0")
-        has_raw_groups = e.kind == FIXED and header.codec == BLOCK
-        check_header(has_raw_groups or e.outlier_count == 0, "index: outlier_count is not 0")
+        counts_outliers = e.kind != STORED and codec.counts_outliers
+        check_header(counts_outliers or e.outlier_count == 0, "index: outlier_count is not 0")
         return
     check_header(e.lanes in (1, 16, 32, 64), f"index: lanes {e.lanes}")
     check_header(e.plane_bytes <= 6, f"index: plane_bytes {e.plane_bytes}")

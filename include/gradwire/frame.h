@@ -14,6 +14,8 @@ enum class CodecId : std::uint8_t {
   kBlock = 2,
   kLossless = 3,
   kNearLossless = 4,
+  // Baselines of the field, docs/baselines.md.
+  kNatural = 16,
 };
 
 enum class Rounding : std::uint8_t { kNearest = 0, kStochastic = 1 };

@@ -7,6 +7,7 @@
 #include "codec/coded_block.h"
 #include "codec/errors.h"
 #include "codec/fixed_block.h"
+#include "codec/piece_groups.h"
 #include "core/bit_array.h"
 #include "core/byte_reader.h"
 #include "core/byte_writer.h"
@@ -18,23 +19,6 @@ namespace {
 
 constexpr std::size_t kValueBytes = 4;
 constexpr std::size_t kScaleBytes = 2;
-
-template <typename Pieces>
-std::uint64_t count_values(Pieces pieces) noexcept {
-  std::uint64_t count = 0;
-  for (const auto& piece : pieces) count += piece.count;
-  return count;
-}
-
-// Calls visit(offset, count) for each group of a piece of `values` values; stops at false.
-template <typename Visit>
-bool for_each_group(std::uint64_t values, std::uint32_t group, Visit visit) {
-  for (std::uint64_t offset = 0; offset < values; offset += group) {
-    const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(group, values - offset));
-    if (!visit(offset, count)) return false;
-  }
-  return true;
-}
 
 }  // namespace
 

@@ -25,6 +25,12 @@ Status decode_int_block(const BlockContext& context, const BlockEntry& entry,
                         std::span<const std::byte> bytes, std::span<const PieceOut> pieces,
                         CodedScratch& scratch);
 
+bool encode_natural_block(const BlockContext& context, std::span<const Piece> pieces,
+                          CodedScratch& scratch, std::span<std::byte> out, BlockEntry* entry);
+Status decode_natural_block(const BlockContext& context, const BlockEntry& entry,
+                            std::span<const std::byte> bytes, std::span<const PieceOut> pieces,
+                            CodedScratch& scratch);
+
 }  // namespace gradwire::internal
 
 #endif  // GRADWIRE_CODEC_FIXED_BLOCK_H_

@@ -43,6 +43,13 @@ constexpr CodecSpec near_lossless_spec() {
   return spec;
 }
 
+constexpr CodecSpec natural_spec() {
+  CodecSpec spec;
+  spec.id = CodecId::kNatural;
+  spec.rounding = Rounding::kStochastic;
+  return spec;
+}
+
 constexpr Parameter kNoneKeys[] = {Parameter::kBlock};
 constexpr std::string_view kNoneExamples[] = {"none"};
 
@@ -61,6 +68,9 @@ constexpr Parameter kNearLosslessKeys[] = {Parameter::kStep, Parameter::kMantiss
                                            Parameter::kGroup, Parameter::kBlock};
 constexpr std::string_view kNearLosslessExamples[] = {
     "near_lossless", "near_lossless:step=1,group=64", "near_lossless:mantissa=6"};
+
+constexpr Parameter kSeededKeys[] = {Parameter::kSeed, Parameter::kBlock};
+constexpr std::string_view kNaturalExamples[] = {"natural"};
 
 constexpr CodecAlias kAliases[] = {{"int8", block_spec(8, 64)}, {"int4", block_spec(4, 128)}};
 
@@ -119,6 +129,18 @@ constexpr std::array kEntries = {
         .kind = BlockKind::kCoded,
         .encode_block = encode_coded_block,
         .decode_block = decode_coded_block,
+    },
+    CodecEntry{
+        .defaults = natural_spec(),
+        .summary = "values rounded at random to one of the two powers of two around them (natural "
+                   "compression)",
+        .parameters = "seed=N, block=N",
+        .bound = "|x - x'| <= |x|, 2^-126 for subnormals; unbiased: |E x' - x| <= 2^-17 |x|",
+        .keys = kSeededKeys,
+        .examples = kNaturalExamples,
+        .kind = BlockKind::kFixed,
+        .encode_block = encode_natural_block,
+        .decode_block = decode_natural_block,
     },
 };
 

@@ -1,6 +1,5 @@
 // CodecSpec as text, and its ranges.
 #include <charconv>
-#include <cmath>
 #include <string>
 
 #include "codec/errors.h"
@@ -37,12 +36,6 @@ std::string_view parameter_key(Parameter parameter) noexcept {
 Error out_of_range(std::string_view field, std::string value, std::string_view range) {
   std::string message = std::string(field) + " is " + value + ", must be " + std::string(range);
   return make_error(ErrorCode::kOutOfRange, field, std::move(value), std::move(message));
-}
-
-std::string range_text(const Range& range) {
-  std::string text = "from " + std::to_string(range.least) + " to " + std::to_string(range.most);
-  if (range.multiple > 1) text += ", a multiple of " + std::to_string(range.multiple);
-  return text;
 }
 
 std::string double_text(double value) {
@@ -203,61 +196,44 @@ Status parse_item(std::string_view item, std::uint32_t* seen, CodecSpec* spec) {
 
 // ---- ranges ----
 
-Status check_group(const CodecSpec& spec) {
-  if (is_coded(spec.id) || spec.id == CodecId::kBlock) {
-    const Range& range = is_coded(spec.id) ? kCodedGroupRange : kBlockGroupRange;
-    if (range.contains(spec.group)) return {};
-    return out_of_range("group", std::to_string(spec.group), range_text(range));
+Status check_step(const CodecSpec& spec, const CodecLimits& limits) {
+  const bool mantissa_form = spec.id == CodecId::kNearLossless && spec.mantissa != 0;
+  if (mantissa_form ? !kMantissaRange.contains(spec.mantissa) : spec.mantissa != 0) {
+    return out_of_range("mantissa", std::to_string(spec.mantissa),
+                        mantissa_form ? range_text(kMantissaRange) : "0 for this codec");
   }
-  if (spec.group == 0) return {};
-  return out_of_range("group", std::to_string(spec.group), "0 for this codec");
-}
-
-Status check_near_lossless(const CodecSpec& spec) {
-  if (spec.id != CodecId::kNearLossless) {
-    // The header takes +0 only.
-    if (spec.step != 0 || std::signbit(spec.step)) {
-      return out_of_range("step", double_text(spec.step), "0 for this codec");
-    }
-    if (spec.mantissa == 0) return {};
-    return out_of_range("mantissa", std::to_string(spec.mantissa), "0 for this codec");
-  }
-  if (spec.mantissa != 0) {
-    if (!kMantissaRange.contains(spec.mantissa)) {
-      return out_of_range("mantissa", std::to_string(spec.mantissa), range_text(kMantissaRange));
-    }
-    if (spec.step == 0 && !std::signbit(spec.step)) return {};
-    return out_of_range("step", double_text(spec.step), "0 if mantissa is given");
-  }
-  // Written so that NaN fails.
-  if (spec.step >= kLeastStep && spec.step <= kMostStep) return {};
-  return out_of_range("step", double_text(spec.step), "from 0.00390625 to 8");
+  const RealRange range = mantissa_form ? RealRange{} : limits.quantizer_step;
+  if (range.contains(spec.step)) return {};
+  return out_of_range("step", double_text(spec.step),
+                      mantissa_form ? "0 if mantissa is given" : range_text(range));
 }
 
 }  // namespace
 
 Status check_spec(const CodecSpec& spec) {
-  if (find_codec(spec.id) == nullptr) {
+  const CodecLimits* const limits = find_limits(spec.id);
+  if (limits == nullptr) {
     const std::string number = std::to_string(static_cast<unsigned>(spec.id));
     return make_error(ErrorCode::kUnknownCodec, "codec", number, "no codec has number " + number);
   }
-  GRADWIRE_RETURN_IF_ERROR(check_group(spec));
-  GRADWIRE_RETURN_IF_ERROR(check_near_lossless(spec));
-  const bool is_block = spec.id == CodecId::kBlock;
-  if (is_block ? !is_block_bits(spec.bits) : spec.bits != 0) {
-    return out_of_range("bits", std::to_string(spec.bits),
-                        is_block ? "4, 6 or 8" : "0 for this codec");
+  if (!limits->group.contains(spec.group)) {
+    return out_of_range("group", std::to_string(spec.group), range_text(limits->group));
   }
-  const bool is_cast = spec.id == CodecId::kCast;
-  if (is_cast ? !is_cast_dtype(spec.cast_dtype) : spec.cast_dtype != DType{0}) {
-    return out_of_range("dtype", std::to_string(static_cast<unsigned>(spec.cast_dtype)),
-                        is_cast ? "bfloat16 or float16" : "0 for this codec");
+  GRADWIRE_RETURN_IF_ERROR(check_step(spec, *limits));
+  if (!(limits->bits == 0 ? spec.bits == 0 : has_number(limits->bits, spec.bits))) {
+    return out_of_range("bits", std::to_string(spec.bits), bits_text(limits->bits));
   }
-  if (spec.rounding > (is_block ? Rounding::kStochastic : Rounding::kNearest)) {
-    return out_of_range("rounding", std::to_string(static_cast<unsigned>(spec.rounding)),
-                        is_block ? "nearest or stochastic" : "nearest for this codec");
+  const auto dtype = static_cast<std::uint32_t>(spec.cast_dtype);
+  if (!(limits->cast_dtypes == 0 ? dtype == 0 : has_number(limits->cast_dtypes, dtype))) {
+    return out_of_range("dtype", std::to_string(dtype), dtypes_text(limits->cast_dtypes));
   }
-  if (!is_block && spec.seed != 0) {
+  const auto rounding = static_cast<std::uint32_t>(spec.rounding);
+  if (!has_number(limits->roundings, rounding)) {
+    return out_of_range("rounding", std::to_string(rounding), roundings_text(limits->roundings));
+  }
+  const bool is_seeded =
+      has_number(limits->roundings, static_cast<std::uint32_t>(Rounding::kStochastic));
+  if (!is_seeded && spec.seed != 0) {
     return out_of_range("seed", std::to_string(spec.seed), "0 for this codec");
   }
   if (!kBlockValuesRange.contains(spec.block_values)) {

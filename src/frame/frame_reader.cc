@@ -82,37 +82,24 @@ bool is_table(const FrameHeader& header) noexcept {
   return step_form ? header.table >= 16 && header.table <= 38 : header.table == 1;
 }
 
-Status check_near_lossless(const FrameHeader& header) {
-  const bool has_step = std::bit_cast<std::uint64_t>(header.quantizer_step) != 0;
-  if (header.codec != CodecId::kNearLossless) {
-    if (has_step) return bad_field(header, HeaderField::quantizer_step, "0 for this codec");
-    if (header.mantissa != 0) return bad_field(header, HeaderField::mantissa, "0 for this codec");
-    return {};
+Status check_step(const FrameHeader& header, const CodecLimits& limits) {
+  const bool mantissa_form = header.codec == CodecId::kNearLossless && header.mantissa != 0;
+  const RealRange range = mantissa_form ? RealRange{} : limits.quantizer_step;
+  if (header.codec == CodecId::kNearLossless) {
+    const bool has_step = std::bit_cast<std::uint64_t>(header.quantizer_step) != 0;
+    if (has_step == (header.mantissa != 0)) {
+      return bad_field(header, HeaderField::mantissa,
+                       "0 exactly if there is a quantizer_step, for near_lossless");
+    }
+    if (mantissa_form && !kMantissaRange.contains(header.mantissa)) {
+      return bad_field(header, HeaderField::mantissa, range_text(kMantissaRange));
+    }
+  } else if (header.mantissa != 0) {
+    return bad_field(header, HeaderField::mantissa, "0 for this codec");
   }
-  if (has_step == (header.mantissa != 0)) {
-    return bad_field(header, HeaderField::mantissa,
-                     "0 exactly if there is a quantizer_step, for near_lossless");
+  if (!range.contains(header.quantizer_step)) {
+    return bad_field(header, HeaderField::quantizer_step, range_text(range));
   }
-  // Written so that NaN fails.
-  if (has_step && !(header.quantizer_step >= kLeastStep && header.quantizer_step <= kMostStep)) {
-    return bad_field(header, HeaderField::quantizer_step, "from 2^-8 to 8");
-  }
-  if (!has_step && !kMantissaRange.contains(header.mantissa)) {
-    return bad_field(header, HeaderField::mantissa, "2 to 16");
-  }
-  return {};
-}
-
-Status check_group(const FrameHeader& header) {
-  if (is_coded(header.codec)) {
-    if (kCodedGroupRange.contains(header.group)) return {};
-    return bad_field(header, HeaderField::group, "a multiple of 64 from 64 to 4096");
-  }
-  if (header.codec == CodecId::kBlock) {
-    if (kBlockGroupRange.contains(header.group)) return {};
-    return bad_field(header, HeaderField::group, "a multiple of 8 from 8 to 4096");
-  }
-  if (header.group != 0) return bad_field(header, HeaderField::group, "0 for this codec");
   return {};
 }
 
@@ -120,10 +107,11 @@ Status check_codec(const FrameHeader& header) {
   if (dtype_size(header.dtype) == 0) {
     return bad_field(header, HeaderField::dtype, "a type of format version 0");
   }
-  if (header.codec > CodecId::kNearLossless) return bad_field(header, HeaderField::codec, "0 to 4");
+  const CodecLimits* limits = find_limits(header.codec);
+  if (limits == nullptr) return bad_field(header, HeaderField::codec, "the number of a codec");
   if (!codec_takes(header.codec, header.dtype)) {
     return bad_field(header, HeaderField::dtype,
-                     "a type that codec " + std::string(codec_name(header.codec)) + " takes");
+                     "a type that codec " + std::string(limits->name) + " takes");
   }
   if (header.coder != (is_coded(header.codec) ? kCoderTans128 : kCoderNone)) {
     return bad_field(header, HeaderField::coder, "1 for coded codecs, else 0");
@@ -134,18 +122,20 @@ Status check_codec(const FrameHeader& header) {
   if (!kBlockValuesRange.contains(header.block_values)) {
     return bad_field(header, HeaderField::block_values, "a multiple of 4096 from 4096 to 1048576");
   }
-  GRADWIRE_RETURN_IF_ERROR(check_group(header));
-  GRADWIRE_RETURN_IF_ERROR(check_near_lossless(header));
+  if (!limits->group.contains(header.group)) {
+    return bad_field(header, HeaderField::group, range_text(limits->group));
+  }
+  GRADWIRE_RETURN_IF_ERROR(check_step(header, *limits));
   if (!is_table(header)) {
     return bad_field(header, HeaderField::table, "a built-in table of this codec");
   }
-  const bool is_block = header.codec == CodecId::kBlock;
-  if (is_block ? !is_block_bits(header.bits) : header.bits != 0) {
-    return bad_field(header, HeaderField::bits, "4, 6 or 8 for block, else 0");
+  if (!(limits->bits == 0 ? header.bits == 0 : has_number(limits->bits, header.bits))) {
+    return bad_field(header, HeaderField::bits, bits_text(limits->bits));
   }
-  const bool is_cast = header.codec == CodecId::kCast;
-  if (is_cast ? !is_cast_dtype(header.cast_dtype) : header.cast_dtype != DType{0}) {
-    return bad_field(header, HeaderField::cast_dtype, "float16 or bfloat16 for cast, else 0");
+  const auto cast_dtype = static_cast<std::uint32_t>(header.cast_dtype);
+  if (!(limits->cast_dtypes == 0 ? cast_dtype == 0
+                                 : has_number(limits->cast_dtypes, cast_dtype))) {
+    return bad_field(header, HeaderField::cast_dtype, dtypes_text(limits->cast_dtypes));
   }
   return {};
 }
@@ -210,10 +200,8 @@ Status check_mantissa(const FrameHeader& header, std::uint32_t block, const Bloc
 // Everything of an entry but its length.
 Status check_entry(const FrameHeader& header, std::uint32_t block, const BlockEntry& entry) {
   const bool coded = entry.kind == BlockKind::kCoded;
-  const bool fixed = entry.kind == BlockKind::kFixed;
-  const bool fixed_codec = header.codec == CodecId::kCast || header.codec == CodecId::kBlock;
-  if (entry.kind > BlockKind::kFixed || (coded && !is_coded(header.codec)) ||
-      (fixed && !fixed_codec)) {
+  const CodecLimits& limits = *find_limits(header.codec);
+  if (entry.kind != BlockKind::kStored && entry.kind != limits.kind) {
     return bad_entry(block, "kind", static_cast<unsigned>(entry.kind), "a kind of the codec");
   }
   if (coded ? entry.lanes != 1 && entry.lanes != 16 && entry.lanes != 32 && entry.lanes != 64
@@ -239,7 +227,8 @@ Status check_entry(const FrameHeader& header, std::uint32_t block, const BlockEn
   if (!coded && entry.word_count != 0) {
     return bad_entry(block, "word_count", entry.word_count, "0 unless coded");
   }
-  if (entry.outlier_count != 0 && !coded && !(fixed && header.codec == CodecId::kBlock)) {
+  const bool may_count = entry.kind != BlockKind::kStored && limits.counts_outliers;
+  if (entry.outlier_count != 0 && !may_count) {
     return bad_entry(block, "outlier_count", entry.outlier_count, "0 in this kind of block");
   }
   if (entry.reserved != 0) return bad_entry(block, "reserved", entry.reserved, "0");

@@ -4,8 +4,10 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 
+#include "frame/block_index.h"
 #include "gradwire/frame.h"
 #include "gradwire/tensor_view.h"
 
@@ -22,19 +24,52 @@ struct Range {
   }
 };
 
-inline constexpr Range kBlockValuesRange{4096, 1048576, 4096};
-inline constexpr Range kCodedGroupRange{64, 4096, 64};
-inline constexpr Range kBlockGroupRange{8, 4096, 8};
-inline constexpr Range kMantissaRange{2, 16, 1};
-inline constexpr double kLeastStep = 0x1p-8;
-inline constexpr double kMostStep = 8.0;
+// Numbers from `least` to `most`, and 0 if `or_zero`. Not even 0 without a range: then it is +0.
+struct RealRange {
+  double least = 0;
+  double most = 0;
+  bool or_zero = false;
 
-constexpr bool is_block_bits(std::uint32_t bits) noexcept {
-  return bits == 4 || bits == 6 || bits == 8;
+  // False for NaN and -0.
+  bool contains(double value) const noexcept;
+  bool is_none() const noexcept { return most == 0; }
+};
+
+inline constexpr Range kBlockValuesRange{4096, 1048576, 4096};
+inline constexpr Range kMantissaRange{2, 16, 1};
+
+// What may stand in the fields of a frame that depend on its codec. The fields are those of the
+// header; sets of small numbers are bit sets. Left out: the field is 0.
+struct CodecLimits {
+  CodecId id = CodecId::kNone;
+  std::string_view name;  // as in CodecSpec text
+  std::uint32_t dtypes = 0;
+  BlockKind kind = BlockKind::kStored;  // of the blocks that are not stored
+  bool counts_outliers = false;         // the index counts outliers, or raw groups, of such blocks
+  Range group = {};
+  std::uint32_t bits = 0;
+  std::uint32_t cast_dtypes = 0;
+  std::uint32_t roundings = 1u << static_cast<unsigned>(Rounding::kNearest);
+  RealRange quantizer_step = {};  // near_lossless: in the step form
+};
+
+// In the order of their numbers.
+std::span<const CodecLimits> all_codec_limits() noexcept;
+// Null for a number that names no codec.
+const CodecLimits* find_limits(CodecId codec) noexcept;
+
+// Whether a bit set of CodecLimits has a number.
+constexpr bool has_number(std::uint32_t set, std::uint32_t number) noexcept {
+  return number < 32 && ((set >> number) & 1u) != 0;
 }
-constexpr bool is_cast_dtype(DType dtype) noexcept {
-  return dtype == DType::kFloat16 || dtype == DType::kBFloat16;
-}
+// What a field may be, for people: "from 8 to 4096, a multiple of 8"; "4, 6 or 8"; "0 for this
+// codec" where it has no meaning.
+std::string range_text(const Range& range);
+std::string range_text(const RealRange& range);
+std::string bits_text(std::uint32_t set);
+std::string dtypes_text(std::uint32_t set);
+std::string roundings_text(std::uint32_t set);
+
 constexpr bool is_coded(CodecId codec) noexcept {
   return codec == CodecId::kLossless || codec == CodecId::kNearLossless;
 }

@@ -1,11 +1,9 @@
 #include <algorithm>
-#include <array>
-#include <cstring>
 
-#include "core/counter_rng.h"
 #include "core/endian.h"
 #include "core/float_bits.h"
 #include "quantize/block_int.h"
+#include "quantize/run_noise.h"
 
 namespace gradwire::internal {
 namespace {
@@ -71,8 +69,7 @@ void block_int_quantize_stochastic(const std::byte* values, std::size_t count, s
 void block_int_encode_ref(const std::byte* values, std::size_t count, std::uint32_t group,
                           unsigned bits, const BlockRounding& rounding, std::uint16_t* scales,
                           std::int8_t* integers) noexcept {
-  std::array<std::uint32_t, kMostBlockGroup / 2 + 1> pairs;
-  std::array<std::uint16_t, kMostBlockGroup + 2> noise;
+  RunNoise noise;
   for (std::size_t first = 0; first < count; first += group) {
     const std::size_t n = std::min<std::size_t>(group, count - first);
     const std::byte* const from = values + sizeof(float) * first;
@@ -83,12 +80,9 @@ void block_int_encode_ref(const std::byte* values, std::size_t count, std::uint3
     } else if (!rounding.stochastic) {
       block_int_quantize_nearest(from, n, scale, bits, integers + first);
     } else {
-      // Noise comes in pairs that start at even indices; an odd start skips one half.
-      const std::uint64_t index = rounding.index + first;
-      const std::size_t skipped = index % 2;
-      fill_noise(rounding.key, index / 2, (skipped + n + 1) / 2, pairs.data());
-      std::memcpy(noise.data(), pairs.data(), sizeof(std::uint16_t) * (skipped + n));
-      block_int_quantize_stochastic(from, n, scale, bits, noise.data() + skipped, integers + first);
+      block_int_quantize_stochastic(from, n, scale, bits,
+                                    noise.fill(rounding.key, rounding.index + first, n),
+                                    integers + first);
     }
   }
 }

@@ -36,11 +36,19 @@ def first_seed() -> int:
 # ---- encoders ----
 
 
+def seed_text(chance: random.Random) -> str:
+    return f"seed={chance.randrange(2**64)}"
+
+
+# Codecs 16 and up: the text of one with parameters of its own.
+BASELINES = {"natural": lambda chance: f"natural:{seed_text(chance)}"}
+
+
 def random_spec(chance: random.Random) -> tuple[str, int]:
     """A codec's text and a dtype's number."""
     block = f"block={4096 * chance.randint(1, 3)}"
     group = f"group={64 * chance.choice([1, 1, 2, 4, 5, 64])}"
-    name = chance.choice(["cast", "block", "lossless", "step", "mantissa"])
+    name = chance.choice(["cast", "block", "lossless", "step", "mantissa", *BASELINES])
     if name == "cast":
         return f"cast:dtype={chance.choice(['fp16', 'bf16'])},{block}", chance.choice([1, 2])
     if name == "block":
@@ -48,6 +56,8 @@ def random_spec(chance: random.Random) -> tuple[str, int]:
         seed = f",seed={chance.randrange(2**64)}" if rounding == "stochastic" else ""
         return (f"block:bits={chance.choice([4, 6, 8])},group={8 * chance.randint(1, 40)},"
                 f"rounding={rounding}{seed},{block}"), 1  # fmt: skip
+    if name in BASELINES:
+        return BASELINES[name](chance) + f",{block}", 1
     if name == "lossless":
         return f"lossless:{group},{block}", chance.choice([1, 2, 3, 4])
     if name == "step":

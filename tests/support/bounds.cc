@@ -73,6 +73,8 @@ double bound_of(const CodecSpec& spec, double value, double group_step) {
       return group_step * (spec.rounding == Rounding::kNearest ? 0.5 : 1.0) * (1 + 0x1p-10);
     case CodecId::kCast:
       return cast_bound(value, spec.cast_dtype);
+    case CodecId::kNatural:
+      return std::max(std::abs(value), value == 0 ? 0 : 0x1p-126);
     default:
       return 0;
   }

@@ -51,6 +51,10 @@ CodecSpec random_spec(Random& random, CodecId codec) {
     case CodecId::kLossless:
       spec.group = static_cast<std::uint32_t>(64 * pick(random, 1, pick(random, 0, 3) ? 8 : 64));
       break;
+    case CodecId::kNatural:
+      spec.rounding = Rounding::kStochastic;
+      spec.seed = random();
+      break;
   }
   return spec;
 }

@@ -1,0 +1,45 @@
+"""The noise of section 8 of docs/format.md."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+MASK32, MASK64 = (1 << 32) - 1, (1 << 64) - 1
+
+
+class Seeded(Protocol):
+    """What an encoder knows of a frame."""
+
+    seed: int
+    context: dict[str, int]
+
+
+def mix32(x: int) -> int:
+    """lowbias32."""
+    x = (x ^ x >> 16) * 0x7FEB352D & MASK32
+    x = (x ^ x >> 15) * 0x846CA68B & MASK32
+    return x ^ x >> 16
+
+
+def mix64(x: int) -> int:
+    """The finalizer of splitmix64."""
+    x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9 & MASK64
+    x = (x ^ x >> 27) * 0x94D049BB133111EB & MASK64
+    return x ^ x >> 31
+
+
+class Noise:
+    """The noise of one parameter."""
+
+    def __init__(self, spec: Seeded, tensor: int) -> None:
+        context = spec.context
+        key = mix64(mix64(spec.seed) + context.get("step", 0) & MASK64)
+        key = mix64(key + (tensor | context.get("sender", 0) << 32) & MASK64)
+        self.key = mix64(key + context.get("phase", 0) & MASK64)
+
+    def of(self, index: int) -> int:
+        """16 bits for the value with this index inside the parameter."""
+        pair = index >> 1
+        h = mix32(pair & MASK32 ^ self.key & MASK32)
+        h = mix32(h + (self.key >> 32) + (index >> 33) & MASK32)
+        return h >> 16 if index & 1 else h & 0xFFFF

@@ -74,7 +74,8 @@ class Codec:
 
     def takes_step(self, step: float) -> bool:
         if step == 0:
-            return (self.may_lack_step or self.quantizer_step[1] == 0) and math.copysign(1, step) > 0
+            may_be_zero = self.may_lack_step or self.quantizer_step[1] == 0
+            return may_be_zero and math.copysign(1, step) > 0
         return self.quantizer_step[0] <= step <= self.quantizer_step[1]
 
 

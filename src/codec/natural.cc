@@ -28,9 +28,8 @@ bool encode_natural_block(const BlockContext& context, std::span<const Piece> pi
   RunNoise noise;
   std::array<std::uint16_t, kRun> codes;
   for (const Piece& piece : pieces) {
-    const std::uint64_t key =
-        noise_key(context.spec->seed, context.step, piece.tensor, context.sender,
-                  static_cast<std::uint8_t>(context.phase));
+    const std::uint64_t key = noise_key(context.spec->seed, context.step, piece.tensor,
+                                        context.sender, static_cast<std::uint8_t>(context.phase));
     const auto encode_run = [&](std::uint64_t offset, std::size_t count) {
       const std::byte* const values = piece.data + kValueBytes * offset;
       const std::uint16_t* const run = noise.fill(key, piece.first_index + offset, count);

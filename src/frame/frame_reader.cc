@@ -133,8 +133,7 @@ Status check_codec(const FrameHeader& header) {
     return bad_field(header, HeaderField::bits, bits_text(limits->bits));
   }
   const auto cast_dtype = static_cast<std::uint32_t>(header.cast_dtype);
-  if (!(limits->cast_dtypes == 0 ? cast_dtype == 0
-                                 : has_number(limits->cast_dtypes, cast_dtype))) {
+  if (!(limits->cast_dtypes == 0 ? cast_dtype == 0 : has_number(limits->cast_dtypes, cast_dtype))) {
     return bad_field(header, HeaderField::cast_dtype, dtypes_text(limits->cast_dtypes));
   }
   return {};

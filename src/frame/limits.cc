@@ -22,10 +22,9 @@ constexpr std::uint32_t set_of(std::initializer_list<DType> dtypes) {
 constexpr std::uint32_t kFloats =
     set_of({DType::kFloat32, DType::kFloat64, DType::kFloat16, DType::kBFloat16});
 constexpr std::uint32_t kEveryType =
-    kFloats |
-    set_of({DType::kUInt8, DType::kInt8, DType::kInt16, DType::kInt32, DType::kInt64,
-            DType::kUInt16, DType::kUInt32, DType::kUInt64, DType::kBool, DType::kFloat8E4M3,
-            DType::kFloat8E5M2});
+    kFloats | set_of({DType::kUInt8, DType::kInt8, DType::kInt16, DType::kInt32, DType::kInt64,
+                      DType::kUInt16, DType::kUInt32, DType::kUInt64, DType::kBool,
+                      DType::kFloat8E4M3, DType::kFloat8E5M2});
 constexpr std::uint32_t kFloat32 = set_of({DType::kFloat32});
 constexpr std::uint32_t kHalves = set_of({DType::kFloat16, DType::kBFloat16});
 

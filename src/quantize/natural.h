@@ -21,9 +21,7 @@ std::size_t natural_quantize_ref(const std::byte* values, std::size_t count,
 std::size_t natural_dequantize_ref(const std::uint16_t* codes, std::size_t count,
                                    std::byte* values) noexcept;
 
-constexpr bool is_natural_raw(std::uint16_t code) noexcept {
-  return (code & 0xFFu) == kNaturalRaw;
-}
+constexpr bool is_natural_raw(std::uint16_t code) noexcept { return (code & 0xFFu) == kNaturalRaw; }
 
 }  // namespace gradwire::internal
 

@@ -21,8 +21,8 @@ std::size_t natural_quantize_ref(const std::byte* __restrict values, std::size_t
     const std::uint32_t rounded = (magnitude + (std::uint32_t{noise[i]} << 7) + 64u) >> 23;
     const std::uint32_t raw = less_mask(kLargest, magnitude);
     raw_values += raw & 1u;
-    codes[i] = static_cast<std::uint16_t>(
-        select_bits(raw, kNaturalRaw, ((bits >> 23) & 0x100u) | rounded));
+    codes[i] = static_cast<std::uint16_t>(((bits >> 23) & 0x100u) |
+                                          select_bits(raw, kNaturalRaw, rounded));
   }
   return raw_values;
 }

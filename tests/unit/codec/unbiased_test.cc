@@ -1,5 +1,5 @@
-// Codecs that claim E x' = x: errors over many seeds, in all and along the signs of the values, must
-// stay within four standard deviations of 0. All seeds are fixed.
+// Codecs that claim E x' = x: errors over many seeds, in all and along the signs of the values,
+// must stay within four standard deviations of 0. All seeds are fixed.
 #include <gtest/gtest.h>
 
 #include <cmath>

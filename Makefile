@@ -19,12 +19,13 @@ FILES ?= out/bench/gradients.safetensors
 CODECS ?= cast:dtype=bf16 int8 lossless near_lossless near_lossless:mantissa=6
 
 .NOTPARALLEL:
-.PHONY: build package release demo test bench bench-peers bench-network exhaustive fuzz reliability \
-        format lint clean help
+.PHONY: build package release demo compare compare-full test bench bench-peers bench-network \
+        exhaustive fuzz reliability format lint clean help
 
 help:
 	@echo 'make build          library, command line, C++ tests and the Python package into .venv'
 	@echo 'make demo           train on two ranks and write out/demo/report.{json,html}'
+	@echo 'make compare        what each codec costs in learning, under 10 minutes; compare-full: hours'
 	@echo 'make test           all the tests that CI runs'
 	@echo 'make bench          speed and ratio of CODECS="..." on FILES="...", one thread'
 	@echo 'make bench-peers    the same beside zipnn, blosc2, zstd, lz4, fpzip, zfp, SZ3 (own environment)'
@@ -52,6 +53,15 @@ package:
 demo: package
 	tools/setup build demo
 	.venv/bin/python examples/demo/run.py
+
+# Both go on where they were stopped.
+compare: package
+	tools/setup build demo
+	.venv/bin/python -m gradwire.compare
+
+compare-full: package
+	tools/setup build demo
+	.venv/bin/python -m gradwire.compare --preset full --document docs/comparison.md
 
 test: package
 	tools/setup build demo test

@@ -9,6 +9,8 @@ from typing import Any
 
 import pictures
 
+from gradwire._page import html_list, html_page, html_table
+
 Report = dict[str, Any]
 
 EXPLANATIONS = {
@@ -91,40 +93,6 @@ def time_columns(run: dict[str, Any]) -> list[str]:
 
 # ---- HTML ----
 
-STYLE = """
-body { font: 16px/1.5 system-ui, sans-serif; color: #1c2430; background: #fff;
-       max-width: 74rem; margin: 2rem auto; padding: 0 1rem; }
-h1 { font-size: 1.6rem; margin-bottom: .2rem; } h2 { font-size: 1.15rem; margin-top: 2.2rem; }
-.lead { font-size: 1.1rem; }
-.scroll { overflow-x: auto; }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums; white-space: nowrap; }
-th, td { padding: .35rem .8rem; text-align: right; border-bottom: 1px solid #dde3ea; }
-th:first-child, td:first-child { text-align: left; font-weight: 600; }
-th { background: #f4f6f9; }
-td.bad { background: #ffd7d7; }
-.pictures { display: grid; grid-template-columns: repeat(auto-fit, minmax(26rem, 1fr)); gap: 1rem; }
-figure { margin: 0; } figure img { width: 100%; }
-dl { display: grid; grid-template-columns: max-content 1fr; gap: .15rem 1rem; font-size: .92rem; }
-dt { font-weight: 600; } dd { margin: 0; }
-"""
-
-
-def html_table(header: list[str], rows: list[list[str]]) -> str:
-    lines = ["<tr>" + "".join(f"<th>{html.escape(name)}</th>" for name in header) + "</tr>"]
-    for row in rows:
-        cells = (
-            f'<td{" class=bad" if cell == "DIFFERENT" else ""}>{html.escape(cell)}</td>'
-            for cell in row
-        )
-        lines.append(f"<tr>{''.join(cells)}</tr>")
-    return '<div class="scroll"><table>\n' + "\n".join(lines) + "\n</table></div>"
-
-
-def html_list(items: dict[str, str]) -> str:
-    entries = (f"<dt>{html.escape(k)}</dt><dd>{html.escape(v)}</dd>" for k, v in items.items())
-    return "<dl>\n" + "\n".join(entries) + "\n</dl>"
-
-
 def summary(report: Report) -> str:
     """The result in words, whatever it is."""
     runs = {run["codec"]: run for run in report["runs"]}
@@ -161,19 +129,15 @@ def machine_list(report: Report) -> dict[str, str]:
     }
 
 
-def html_page(report: Report) -> str:
+def page(report: Report) -> str:
     figures = "\n".join(
         f'<figure><img alt="{html.escape(title)}" src="{source}"></figure>'
         for title, source in pictures.draw(report).items()
     )
     rows = [columns(report, run) for run in report["runs"]]
     times = [time_columns(run) for run in report["runs"]]
-    return f"""<!DOCTYPE html>
-<html lang="en">
-<head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<title>Gradwire demo</title><style>{STYLE}</style></head>
-<body>
-<h1>Gradwire demo: {html.escape(report["dataset"])}, link {html.escape(report["link"])}</h1>
+    title = f"Gradwire demo: {report['dataset']}, link {report['link']}"
+    body = f"""<h1>{html.escape(title)}</h1>
 <p class="lead">{html.escape(summary(report))}</p>
 {html_table(list(EXPLANATIONS), rows)}
 <h2>Pictures</h2>
@@ -189,14 +153,13 @@ core, so they do not add up to the step.</p>
 <h2>What the times mean</h2>
 {html_list(TIMES)}
 <h2>Where this was measured</h2>
-{html_list(machine_list(report))}
-</body></html>
-"""
+{html_list(machine_list(report))}"""
+    return html_page("Gradwire demo", body)
 
 
 def write(report: Report, folder: Path) -> list[Path]:
     """Writes both files and returns their paths."""
     paths = [folder / "report.json", folder / "report.html"]
     paths[0].write_text(json.dumps(report, indent=1))
-    paths[1].write_text(html_page(report), encoding="utf-8")
+    paths[1].write_text(page(report), encoding="utf-8")
     return paths

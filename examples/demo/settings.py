@@ -1,9 +1,8 @@
 """What launcher and ranks agree on. Knows no torch, which takes seconds to import."""
 
-from pathlib import Path
+from gradwire.compare.settings import DEBIAN_FOLDER as DEBIAN_FOLDER
 
 CODECS = ("none", "bf16", "int8", "lossless", "near_lossless")
-DEBIAN_FOLDER = Path("/usr/share/datasets/fashion-mnist")  # package dataset-fashion-mnist
 
 SEED = 20
 STEPS = 240

@@ -22,10 +22,11 @@ import torch.distributed as dist
 from torch.nn.functional import cross_entropy
 from torch.nn.parallel import DistributedDataParallel
 
-from data import Dataset, Split, load, permutation
 from exchange import make_exchange, relative_error
 from model import learning_rate, make_model, make_optimizer
 from settings import BATCH, BUCKET_MB, CODECS, DEBIAN_FOLDER, PEAK_RATE, SEED
+
+from gradwire.compare.images import Dataset, Split, load, permutation
 
 SAMPLED = (0.05, 0.35, 0.65, 0.95)  # parts of the run after which rel_l2 is measured
 SHORT_EVALUATION = 2000  # test images, on the way

@@ -15,6 +15,7 @@
 #include "frame_dict.h"
 #include "gradwire/codec.h"
 #include "gradwire/version.h"
+#include "local_group.h"
 
 namespace py = pybind11;
 
@@ -131,6 +132,7 @@ void define_module(py::module_& module) {
       [](const std::string& dtype) { return is_compressible(dtype_from_name(dtype)); },
       py::arg("dtype"), "False for types that travel unchanged.");
   module.def("codecs", &codec_list, "The codecs, as dicts.");
+  define_local_group(module);
 }
 
 }  // namespace

@@ -1,4 +1,7 @@
-"""Images to train on: Fashion-MNIST from Debian's package, else scikit-learn's digits."""
+"""Images to train on: Fashion-MNIST from Debian's package, else scikit-learn's digits.
+
+Nothing is downloaded. The demo trains on them too.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from settings import DEBIAN_FOLDER
+from gradwire.compare.settings import DEBIAN_FOLDER
 
 SIDE = 28  # pixels
 

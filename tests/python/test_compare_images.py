@@ -1,18 +1,16 @@
-"""The demo's reader of IDX files and its order of images."""
+"""The reader of IDX files and the order of images, of demo and comparison."""
 
 from __future__ import annotations
 
 import gzip
 import struct
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "examples" / "demo"))
-import data  # noqa: E402
+from gradwire.compare import images
 
 
 def idx(values: np.ndarray) -> bytes:
@@ -27,7 +25,7 @@ def write(path: Path, content: bytes) -> Path:
 
 def test_idx_round_trip(tmp_path: Path) -> None:
     values = np.arange(2 * 3 * 5, dtype=np.uint8).reshape(2, 3, 5)
-    assert np.array_equal(data.read_idx(write(tmp_path / "a.gz", idx(values))), values)
+    assert np.array_equal(images.read_idx(write(tmp_path / "a.gz", idx(values))), values)
 
 
 @pytest.mark.parametrize(
@@ -36,18 +34,18 @@ def test_idx_round_trip(tmp_path: Path) -> None:
 )
 def test_damaged_idx(tmp_path: Path, content: bytes) -> None:
     with pytest.raises(ValueError, match="a.gz"):
-        data.read_idx(write(tmp_path / "a.gz", content))
+        images.read_idx(write(tmp_path / "a.gz", content))
 
 
 def test_images_and_labels_must_agree(tmp_path: Path) -> None:
     write(tmp_path / "train-images-idx3-ubyte.gz", idx(np.zeros((3, 28, 28), np.uint8)))
     write(tmp_path / "train-labels-idx1-ubyte.gz", idx(np.zeros(2, np.uint8)))
     with pytest.raises(ValueError, match="2 labels"):
-        data.read_split(tmp_path, "train")
+        images.read_split(tmp_path, "train")
 
 
 def test_digits_where_there_is_no_folder(tmp_path: Path) -> None:
-    dataset = data.load(tmp_path / "none")
+    dataset = images.load(tmp_path / "none")
     assert dataset.name == "scikit-learn digits"
     assert dataset.train.images.shape == (1497, 28, 28)
     assert set(dataset.test.labels.tolist()) == set(range(10))
@@ -57,8 +55,8 @@ def test_digits_where_there_is_no_folder(tmp_path: Path) -> None:
 
 
 def test_permutation_is_epoch_after_epoch() -> None:
-    order = data.permutation(10, 25, seed=3)
+    order = images.permutation(10, 25, seed=3)
     assert order.shape == (25,)
     assert sorted(order[:10].tolist()) == sorted(order[10:20].tolist()) == list(range(10))
-    assert torch.equal(order, data.permutation(10, 25, seed=3))
-    assert not torch.equal(order, data.permutation(10, 25, seed=4))
+    assert torch.equal(order, images.permutation(10, 25, seed=3))
+    assert not torch.equal(order, images.permutation(10, 25, seed=4))

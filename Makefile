@@ -19,21 +19,24 @@ FILES ?= out/bench/gradients.safetensors
 CODECS ?= cast:dtype=bf16 int8 lossless near_lossless near_lossless:mantissa=6
 
 .NOTPARALLEL:
-.PHONY: build package release demo compare compare-full test bench bench-peers bench-network \
-        exhaustive fuzz reliability format lint clean help
+.PHONY: build package release demo compare compare-full test test-compat bench bench-peers \
+        bench-network bench-results bench-tables exhaustive fuzz reliability format lint clean help
 
 help:
 	@echo 'make build          library, command line, C++ tests and the Python package into .venv'
 	@echo 'make demo           train on two ranks and write out/demo/report.{json,html}'
 	@echo 'make compare        what each codec costs in learning, under 10 minutes; compare-full: hours'
 	@echo 'make test           all the tests that CI runs'
+	@echo 'make test-compat    the Python tests with the oldest torch, in an environment of its own (GB)'
 	@echo 'make bench          speed and ratio of CODECS="..." on FILES="...", one thread'
 	@echo 'make bench-peers    the same beside zipnn, blosc2, zstd, lz4, fpzip, zfp, SZ3 (own environment)'
+	@echo 'make bench-results  measures FILES for bench/results and the tables of README'
+	@echo 'make bench-tables   the tables of README from bench/results'
 	@echo 'make bench-network  all-reduce over a link of RATE=1gbit between two network namespaces'
 	@echo 'make exhaustive     quantizers and codecs on all bit patterns, random groups and collectives'
 	@echo 'make fuzz           damaged frames and other bytes for SECONDS=60'
 	@echo 'make reliability    tests that show a promise; all three write the ledger and RELIABILITY.md'
-	@echo 'make format, lint   clang-format; include law, budgets, format and clang-tidy'
+	@echo 'make format, lint   clang-format; include law, budgets, format, ruff, cppcheck, clang-tidy'
 	@echo 'make clean          removes build/ and out/, keeps .venv'
 
 # .venv/bin/python imports gradwire, .venv/bin/gradwire is the command line.
@@ -67,6 +70,10 @@ test: package
 	tools/setup build demo test
 	.venv/bin/python tools/run_tests
 
+test-compat:
+	tools/setup build test
+	$(PYTHON) tools/compat
+
 bench: package $(FILES)
 	.venv/bin/gradwire bench $(FILES) --min-bytes 100M $(CODECS:%=--codec %)
 
@@ -75,6 +82,14 @@ bench-peers: package $(FILES)
 
 out/bench/gradients.safetensors:
 	.venv/bin/python bench/dump_gradients.py $@
+
+bench-results: package
+	bench/record.py gradients .venv/bin/gradwire bench $(FILES) --only --json $(CODECS:%=--codec %)
+	bench/record.py speed .venv/bin/gradwire bench $(FILES) --only --json --min-bytes 100M $(CODECS:%=--codec %)
+	bench/readme_tables.py
+
+bench-tables:
+	bench/readme_tables.py
 
 bench-network: package
 	tools/setup build demo
@@ -99,10 +114,12 @@ format:
 	tools/format
 
 lint:
-	tools/setup build test lint
+	tools/setup build test
 	tools/check_layers
 	tools/check_budgets
 	tools/format --check
+	.venv/bin/ruff check
+	tools/cppcheck
 	tools/tidy
 
 clean:

@@ -172,7 +172,7 @@ def main() -> int:
         json.dump(run_all(arguments), sys.stdout)
         return 0
     failed = make_venv()
-    one_thread = {name: "1" for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "BLOSC_NTHREADS")}
+    one_thread = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "BLOSC_NTHREADS"), "1")
     command = [str(VENV / "bin" / "python"), __file__, "--measure", *sys.argv[1:]]
     done = subprocess.run(command, stdout=subprocess.PIPE, env=os.environ | one_thread, check=True)
     report = json.loads(done.stdout)

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Exact sizes of frames: writes bench/results/ratio.csv, or with --check compares it.
+"""Exact sizes of frames: writes bench/results/ratio.csv and the table of it in README, or with
+--check compares the file.
 
 The values are inputs of the golden frames and longer ones from the same generators, so that every
 machine has them. A size that changes is a change of the format or of the encoder: run this script,
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import subprocess
 import sys
 from pathlib import Path
 
@@ -73,7 +75,7 @@ def main() -> int:
     if not arguments.check:
         OUTPUT.parent.mkdir(parents=True, exist_ok=True)
         OUTPUT.write_text(text, encoding="utf-8")
-        return 0
+        return subprocess.run([ROOT / "bench" / "readme_tables.py"], check=False).returncode
     old = OUTPUT.read_text(encoding="utf-8") if OUTPUT.is_file() else ""
     if old != text:
         sys.stdout.writelines(difflib.unified_diff(

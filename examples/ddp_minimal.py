@@ -19,7 +19,7 @@ handle = gradwire.attach(model, codec="near_lossless")  # this line
 
 optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
 torch.manual_seed(dist.get_rank())  # other data on each rank
-for step in range(20):
+for _ in range(20):
     inputs = torch.randn(64, 256)
     loss = (model(inputs) - inputs.mean(dim=1, keepdim=True)).square().mean()
     loss.backward()

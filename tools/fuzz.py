@@ -3,8 +3,9 @@
 
 Side by side run gradwire_mutate (release build, damaged frames between guard pages; hundreds of
 thousands of frames a second) and, one after the other, the libFuzzer targets (clang, ASan and
-UBSan; they follow coverage). What they did goes to reliability/ledger.jsonl unless --no-record is
-given. Corpora stay in out/fuzz/corpus, inputs that broke something in out/fuzz/findings.
+UBSan; they follow coverage) and gradwire_msan (clang, MemorySanitizer). What they did goes to
+reliability/ledger.jsonl unless --no-record is given. Corpora stay in out/fuzz/corpus, inputs that
+broke something in out/fuzz/findings.
 
 Exit status: 0 nothing found, 1 a finding or a failed build, 2 wrong usage.
 """
@@ -33,13 +34,16 @@ TARGETS = {
 }
 MOST_BYTES = 40000  # of an input: blocks of 64 lanes fit
 UNITS = re.compile(r"stat::number_of_executed_units:\s*(\d+)")
+MSAN = ROOT / "build" / "msan" / "tests" / "fuzz" / "gradwire_msan"
+MSAN_SUMMARY = re.compile(r"^msan: .* (\d+) decoded, (\d+) damaged .*, (\w+)$", re.MULTILINE)
 
 
 def build() -> bool:
-    """Both builds; the preset `fuzz` makes nothing but the targets."""
+    """Three builds; the presets `fuzz` and `msan` make nothing but their programs."""
     commands = (
         "cmake --preset release && cmake --build --preset release --target gradwire_mutate",
         "cmake --preset fuzz && cmake --build --preset fuzz",
+        "cmake --preset msan && cmake --build --preset msan",
     )
     for command in commands:
         done = subprocess.run(command, shell=True, cwd=ROOT, capture_output=True, text=True)
@@ -54,6 +58,35 @@ def start_mutator(seconds: int, seed: int, result: Path) -> subprocess.Popen[byt
     findings = OUT / "findings" / f"mutate-{seed}.gw"
     return subprocess.Popen([str(program), "--seconds", str(seconds), "--seed", str(seed),
                              "--save", str(findings), "--result", str(result)])  # fmt: skip
+
+
+def finding_of(done: subprocess.CompletedProcess[str]) -> str:
+    """What the log of a sanitizer says, for the ledger; the end of the log is shown."""
+    log = done.stdout + done.stderr
+    print(log[-6000:])
+    lines = [line for line in log.splitlines() if re.search("ERROR|SUMMARY|breach", line)]
+    return "; ".join(lines[:3]) or f"exit status {done.returncode}"
+
+
+def run_msan(seconds: int, seed: int) -> dict[str, object]:
+    """Runs gradwire_msan, after a test that it would find something; its line of the ledger."""
+    start = time.monotonic()
+    frames, target, finding = 0, "", ""
+    for arguments in (["--self-test"], [str(GOLDEN), str(seconds), str(seed)]):
+        done = subprocess.run([str(MSAN), *arguments], capture_output=True, text=True,
+                              errors="replace", check=False)  # fmt: skip
+        found = MSAN_SUMMARY.search(done.stdout)
+        if found is not None:
+            frames, target = int(found.group(1)) + int(found.group(2)), found.group(3)
+        if done.returncode != 0:
+            finding = finding_of(done)
+            break
+    if frames == 0 and not finding:
+        finding = "no summary"
+    return {"kind": "msan", "promise": "W1", "name": "encoding; good and damaged frames",
+            "count": frames, "planned": 0, "unit": "frames", "seed": seed,
+            "seconds": round(time.monotonic() - start, 2), "target": f"MSan, {target}",
+            "result": "fail" if finding else "pass", "finding": finding}  # fmt: skip
 
 
 def run_target(name: str, seconds: int, seed: int) -> dict[str, object]:
@@ -71,9 +104,7 @@ def run_target(name: str, seconds: int, seed: int) -> dict[str, object]:
     found = UNITS.search(log)
     finding = ""
     if done.returncode != 0 or found is None:
-        lines = [line for line in log.splitlines() if re.search("ERROR|SUMMARY|breach", line)]
-        finding = "; ".join(lines[:3]) or f"exit status {done.returncode}"
-        print(log[-6000:])
+        finding = finding_of(done)
     promise, what = TARGETS[name]
     return {"kind": "libfuzzer", "promise": promise, "name": what,
             "count": int(found.group(1)) if found else 0, "planned": 0, "unit": "inputs",
@@ -89,9 +120,10 @@ def fuzz(seconds: int, seed: int) -> list[dict[str, object]]:
     records = []
     mutator = start_mutator(seconds, seed, result)
     try:
-        for name in TARGETS:
-            record = run_target(name, max(1, seconds // len(TARGETS)), seed)
-            print(f"fuzz_{name:<14}{record['count']:>12} inputs  {record['result']}"
+        share = max(1, seconds // (len(TARGETS) + 1))
+        for name in (*TARGETS, "msan"):
+            record = run_msan(share, seed) if name == "msan" else run_target(name, share, seed)
+            print(f"{name:<14}{record['count']:>12} {record['unit']}  {record['result']}"
                   f"  {record['finding']}", flush=True)
             records.append(record)
         mutator.wait()

@@ -65,7 +65,7 @@ def float64_specials() -> np.ndarray:
             0x00100000, 0x000FFFFF, 0x3FF00000, 0xBFF00000, 0x36A00000, 0x36900000, 0x47EFFFFF,
             0x40EFFE00, 0x3E600000]  # fmt: skip
     low = [0, 1, 0xFFFFFFFF, 0x10000000, 0x10000001]
-    return np.array([h << 32 | l for h in high for l in low], np.uint64)
+    return np.array([upper << 32 | lower for upper in high for lower in low], np.uint64)
 
 
 def bfloat16_bits(values: np.ndarray) -> np.ndarray:

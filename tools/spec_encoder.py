@@ -18,7 +18,7 @@ import spec_baselines
 import spec_blocks
 from spec_bits import pack_bits
 from spec_frame import (
-    BLOCK, CAST, CODECS, CODED, DTYPES, FIXED, LOSSLESS, NATURAL, NEAR_LOSSLESS, STORED, DType,
+    BLOCK, CAST, CODECS, CODED, DTYPES, FIXED, NATURAL, NEAR_LOSSLESS, STORED, DType,
     Header, IndexEntry, crc32c,
 )  # fmt: skip
 from spec_noise import Noise
@@ -409,7 +409,7 @@ def entry_with(entry: IndexEntry, **changes: int) -> IndexEntry:
 
 def header_of(spec: Spec, **fields: int | bytes) -> Header:
     coder = 1 if CODECS[spec.codec].kind == CODED else 0
-    known = {name: 0 for name in Header.__dataclass_fields__}
+    known = dict.fromkeys(Header.__dataclass_fields__, 0)
     known |= {
         "magic": b"GWRF", "dtype": spec.dtype, "codec": spec.codec, "coder": coder,
         "rounding": spec.rounding, "group": spec.group, "block_values": spec.block_values,

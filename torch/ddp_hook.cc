@@ -101,8 +101,8 @@ Status BucketReducer::configure(const ReducerSettings& settings) {
   options.codec = settings.codec;
   options.deadline = settings.deadline;
   options.step = step();
-  const Status status = channel_.all_reduce({probe.data(), probe.size(), DType::kFloat32}, {},
-                                            options, internal::Channel::IfRetired::kReconnect);
+  Status status = channel_.all_reduce({probe.data(), probe.size(), DType::kFloat32}, {}, options,
+                                      internal::Channel::IfRetired::kReconnect);
   if (!status.ok()) {
     const std::lock_guard lock(mutex_);
     last_error_ = status.error();

@@ -10,8 +10,8 @@ import matplotlib
 
 matplotlib.use("Agg")  # no display needed
 
-from matplotlib import pyplot  # noqa: E402
-from matplotlib.axes import Axes  # noqa: E402
+from matplotlib import pyplot
+from matplotlib.axes import Axes
 
 COLORS = {
     "none": "#6b7280",

@@ -205,7 +205,7 @@ _CLASSES: dict[str, type[GradwireError]] = {cls.code: cls for cls in (
     PeerLost, DeadlineExceeded, PeerError, Retired, Internal,
 )}  # fmt: skip
 
-__all__ = ["GradwireError", *_CLASSES]
+__all__ = ["GradwireError", *_CLASSES]  # noqa: PLE0604, the keys are strings
 
 
 def make_error(

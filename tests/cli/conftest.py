@@ -12,7 +12,7 @@ import safetensors.numpy
 
 sys.path.insert(0, str(Path(__file__).parent))  # for cli_support: test folders are no packages
 
-from cli_support import Cli, mixed_tensors  # noqa: E402
+from cli_support import Cli, mixed_tensors
 
 
 @pytest.fixture(scope="session")

@@ -20,7 +20,8 @@ CODECS ?= cast:dtype=bf16 int8 lossless near_lossless near_lossless:mantissa=6
 
 .NOTPARALLEL:
 .PHONY: build package release demo compare compare-full test test-compat bench bench-peers \
-        bench-network bench-results bench-tables exhaustive fuzz reliability format lint clean help
+        bench-network bench-results bench-tables exhaustive fuzz reliability campaign format lint \
+        clean help
 
 help:
 	@echo 'make build          library, command line, C++ tests and the Python package into .venv'
@@ -36,6 +37,7 @@ help:
 	@echo 'make exhaustive     quantizers and codecs on all bit patterns, random groups and collectives'
 	@echo 'make fuzz           damaged frames and other bytes for SECONDS=60'
 	@echo 'make reliability    tests that show a promise; all three write the ledger and RELIABILITY.md'
+	@echo 'make campaign       before a release: 10^8 and 10^9 frames, groups, patterns (hours), see tools/campaign'
 	@echo 'make format, lint   clang-format; include law, budgets, format, ruff, cppcheck, clang-tidy'
 	@echo 'make clean          removes build/ and out/, keeps .venv'
 
@@ -108,6 +110,12 @@ fuzz:
 
 reliability: release
 	tools/record_tests.py; status=$$?; tools/render_reliability.py && exit $$status
+
+campaign:
+	tools/setup build test
+	cmake --preset release
+	cmake --build --preset release --target gradwire_exhaustive gradwire_mutate
+	tools/campaign; status=$$?; tools/render_reliability.py && exit $$status
 
 format:
 	tools/setup build test

@@ -10,6 +10,7 @@ if a table is not what the files give.
   sizes      ratio.csv, written by bench/ratio.py
   gradients  gradients.json: bench/record.py gradients .venv/bin/gradwire bench FILE... --json ...
   speed      speed.json: bench/record.py speed ... bench FILE... --min-bytes 100M --json ...
+  peers      peers.json: out/bench-peers/report.json of `make bench-peers`
   network    network.json: bench/network.py --out bench/results/network.json
   demo       demo.json: out/demo/report.json of `make demo`
 """
@@ -125,6 +126,20 @@ def speed() -> str:
     return f"{content['machine']}, commit {content['commit']}:\n\n" + table(head, rows)
 
 
+def peers() -> str:
+    """Gradwire and other codecs, largest size: medians over the files."""
+    results = load("peers.json")["results"]
+    size = max(row["megabytes"] for row in results)
+    rows = []
+    for codec, lines in by_codec(row for row in results if row["megabytes"] == size).items():
+        speeds = (median(row[name] for row in lines) for name in ("encode_gbps", "decode_gbps"))
+        worst = max(row["rel_l2"] for row in lines)
+        rows.append([f"`{codec}`", f"{median(row['ratio'] for row in lines):.3f}",
+                     scientific(worst), *(f"{speed:.2f}" for speed in speeds)])  # fmt: skip
+    head = ["codec", "ratio", "error (L2)", "encode, GB/s", "decode, GB/s"]
+    return f"{size} MB, one core:\n\n" + table(head, rows)
+
+
 def network() -> str:
     """Milliseconds of an all-reduce over a link."""
     content = load("network.json")
@@ -154,7 +169,8 @@ def demo() -> str:
 
 
 TABLES: dict[str, Callable[[], str]] = {
-    "sizes": sizes, "gradients": gradients, "speed": speed, "network": network, "demo": demo,
+    "sizes": sizes, "gradients": gradients, "speed": speed, "peers": peers, "network": network,
+    "demo": demo,
 }  # fmt: skip
 
 

@@ -38,7 +38,11 @@ ALL = (
     "block:bits=6,group=8,rounding=stochastic,seed=1", LOSSLESS, STEP,
     "near_lossless:step=1,group=256", "near_lossless:mantissa=6,group=256",
 )  # fmt: skip
-BASELINES = ("natural:seed=5",)
+BASELINES = (
+    "natural:seed=5", "mxfp8:format=e4m3", "mxfp8:format=e5m2", "mxfp4",
+    "terngrad:bucket=4096,seed=2", "terngrad:bucket=64,clip=2.5,seed=2", "sign:bucket=512",
+    "hadamard:bits=4,group=128,seed=3",
+)  # fmt: skip
 
 
 def short(codec: str) -> str:
@@ -196,14 +200,14 @@ def baselines() -> list[Case]:
     """Codecs 16 and up: hard values, parts, real ones, and noise far away from its start."""
     cases = []
     for codec in BASELINES:
-        name = short(codec)
+        name, blocks = short(codec), codec + ("," if ":" in codec else ":") + "block=4096"
         cases += [
             Case(f"{name}_one", codec, "normal_f32", (1,)),
             Case(f"{name}_parts", codec, "normal_f32", (0, 257, 1, 0, 63, 700, 0)),
             Case(f"{name}_specials", codec, "specials_f32", (1000, 503)),
             Case(f"{name}_ladder", codec, "ladder_f32", (1530,)),
             Case(f"{name}_sparse", codec, "sparse_f32", (700, 1, 299)),
-            Case(f"{name}_gpt", codec + ",block=4096", "gpt_f32", (4000, 1500), tensor=3,
+            Case(f"{name}_gpt", blocks, "gpt_f32", (4000, 1500), tensor=3,
                  first_index=1 << 33 | 5, context={"phase": 2, "step": 7, "sender": 3, "world": 4}),
         ]  # fmt: skip
     return cases

@@ -131,11 +131,31 @@ def corrupt_blocks(frames: dict[str, bytes]) -> dict[str, bytes]:
 def corrupt_baselines(frames: dict[str, bytes]) -> dict[str, bytes]:
     """The same of sections 4.3 and following."""
     natural = frames["natural_seed5_ladder"]
+    # Parts of 257, 1, 63 and 700 values.
+    e4m3, e5m2 = frames["mxfp8_formate4m3_parts"], frames["mxfp8_formate5m2_parts"]
+    mx_codes = 9 + 1 + 2 + 22
+    terngrad, terngrad_codes = frames["terngrad_bucket4096_seed2_parts"], 4 * 4
+    sign = frames["sign_bucket512_parts"]
+    hadamard, hadamard_codes = frames["hadamard_bits4_group128_seed3_parts"], 2 * (3 + 1 + 1 + 6)
     return {
         "natural_short": rebuild(natural, lambda b: b.pop()),
         "natural_long": rebuild(natural, lambda b: b.append(0)),
         "natural_raw_more": rebuild(natural, lambda b: b.extend(bytes(4)), outlier_count=1),
         "natural_raw_uncounted": set_byte(set_byte(natural, 0, 255), 1, 0),
+        "mx_scale_high": set_byte(e4m3, 0, 247),
+        "mx_code_nan": set_byte(e4m3, mx_codes, 0x7F),
+        "mx_code_infinite": set_byte(e5m2, mx_codes, 0x7C),
+        "mx_raw_uncounted": set_byte(e4m3, 0, 255),
+        "mx_short": rebuild(e4m3, lambda b: b.pop()),
+        "levels_scale_low": set_byte(set_byte(terngrad, 2, 0), 3, 1),
+        "levels_scale_negative": set_byte(terngrad, 3, 0xBE),
+        "levels_scale_high": set_byte(set_byte(terngrad, 2, 0x01), 3, 0x7F),
+        "levels_integer": set_byte(terngrad, terngrad_codes, 2),
+        "levels_long": rebuild(terngrad, lambda b: b.append(0)),
+        "sign_mean_negative": set_byte(sign, 3, 0x80),
+        "sign_mean_infinite": set_byte(set_byte(sign, 6, 0x80), 7, 0x7F),
+        "hadamard_scale_high": set_byte(set_byte(hadamard, 0, 0x01), 1, 0x7F),
+        "hadamard_integer": set_byte(hadamard, hadamard_codes, 0x88),
     }
 
 

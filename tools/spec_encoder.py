@@ -18,8 +18,8 @@ import spec_baselines
 import spec_blocks
 from spec_bits import pack_bits
 from spec_frame import (
-    BLOCK, CAST, CODECS, CODED, DTYPES, FIXED, NATURAL, NEAR_LOSSLESS, STORED, DType,
-    Header, IndexEntry, crc32c,
+    BLOCK, CAST, CODECS, CODED, DTYPES, FIXED, HADAMARD, MXFP4, MXFP8, NATURAL,
+    NEAR_LOSSLESS, STORED, TERNGRAD, DType, Header, IndexEntry, crc32c,
 )  # fmt: skip
 from spec_noise import Noise
 
@@ -74,12 +74,16 @@ class Spec:
 
 CODEC_NUMBERS = {codec.name: number for number, codec in CODECS.items()}
 # What a codec's text need not say, as there is no choice.
-SET_FIELDS: dict[int, dict[str, object]] = {NATURAL: {"rounding": 1}}
+SET_FIELDS: dict[int, dict[str, object]] = {
+    NATURAL: {"rounding": 1}, MXFP8: {"group": 32}, MXFP4: {"group": 32},
+    TERNGRAD: {"rounding": 1, "bits": 2}, HADAMARD: {"rounding": 1},
+}  # fmt: skip
 SPEC_KEYS = {
     "group": ("group", int), "step": ("quantizer_step", float), "mantissa": ("mantissa", int),
     "bits": ("bits", int), "dtype": ("cast_dtype", {"fp16": 3, "bf16": 4}.__getitem__),
     "rounding": ("rounding", ("nearest", "stochastic").index), "seed": ("seed", int),
-    "block": ("block_values", int),
+    "block": ("block_values", int), "bucket": ("group", int), "clip": ("quantizer_step", float),
+    "format": ("cast_dtype", {"e4m3": 25, "e5m2": 26}.__getitem__),
 }  # fmt: skip
 
 
@@ -374,7 +378,7 @@ def fixed_point_block(spec: Spec, pieces: Pieces) -> tuple[IndexEntry, bytes]:
             s = np.array([scale << 16], np.uint32).view("<f4")[0]
             t = group.view("<f4") * (np.float32(m) / s)
             for i, f in enumerate(np.rint(t.astype(np.float64) * 65536)):
-                up = Noise(spec, part.tensor).of(first + at + i) if spec.rounding else 32768
+                up = Noise.of_tensor(spec, part.tensor).of(first + at + i) if spec.rounding else 32768
                 integers.append(min(max(int(f) + up >> 16, -m), m))
     block = np.array(scales, "<u2").tobytes() + pack_bits(integers, spec.bits)
     block += b"".join(group.tobytes() for group in raw)

@@ -8,12 +8,13 @@ from __future__ import annotations
 import functools
 import math
 import struct
+from collections.abc import Container
 from dataclasses import dataclass
 
 import numpy as np
 
 NONE, CAST, BLOCK, LOSSLESS, NEAR_LOSSLESS = range(5)
-NATURAL = 16
+NATURAL, MXFP8, MXFP4, TERNGRAD, SIGN, HADAMARD = 16, 17, 18, 20, 21, 23
 STORED, CODED, FIXED = range(3)
 ERROR_FRAME = 255
 
@@ -66,7 +67,7 @@ class Codec:
     dtypes: tuple[int, ...] = (1,)
     kind: int = FIXED  # of the blocks that are not stored
     counts_outliers: bool = True  # index: outlier_count may be more than 0
-    group: range = range(1)
+    group: Container[int] = range(1)
     bits: tuple[int, ...] = (0,)
     cast_dtypes: tuple[int, ...] = (0,)
     quantizer_step: tuple[float, float] = (0, 0)  # near_lossless: of the step form
@@ -88,6 +89,12 @@ CODECS = {
     NEAR_LOSSLESS: Codec("near_lossless", (1,), CODED, group=CODED_GROUPS,
                          quantizer_step=(2**-8, 8)),
     NATURAL: Codec("natural"),
+    MXFP8: Codec("mxfp8", group=(32,), cast_dtypes=(25, 26)),
+    MXFP4: Codec("mxfp4", group=(32,)),
+    TERNGRAD: Codec("terngrad", group=FIXED_GROUPS, bits=(2,), quantizer_step=(1, 8),
+                    may_lack_step=True),
+    SIGN: Codec("sign", group=FIXED_GROUPS),
+    HADAMARD: Codec("hadamard", group=[1 << k for k in range(4, 13)], bits=(4, 6, 8)),
 }  # fmt: skip
 
 

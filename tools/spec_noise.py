@@ -31,11 +31,15 @@ def mix64(x: int) -> int:
 class Noise:
     """The noise of one parameter."""
 
-    def __init__(self, spec: Seeded, tensor: int) -> None:
-        context = spec.context
-        key = mix64(mix64(spec.seed) + context.get("step", 0) & MASK64)
-        key = mix64(key + (tensor | context.get("sender", 0) << 32) & MASK64)
-        self.key = mix64(key + context.get("phase", 0) & MASK64)
+    def __init__(self, seed: int, step: int, tensor: int, sender: int, phase: int) -> None:
+        key = mix64(mix64(seed) + step & MASK64)
+        key = mix64(key + (tensor | sender << 32) & MASK64)
+        self.key = mix64(key + phase & MASK64)
+
+    @staticmethod
+    def of_tensor(spec: Seeded, tensor: int) -> Noise:
+        c = spec.context
+        return Noise(spec.seed, c.get("step", 0), tensor, c.get("sender", 0), c.get("phase", 0))
 
     def of(self, index: int) -> int:
         """16 bits for the value with this index inside the parameter."""

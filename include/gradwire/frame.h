@@ -16,6 +16,11 @@ enum class CodecId : std::uint8_t {
   kNearLossless = 4,
   // Baselines of the field, docs/baselines.md.
   kNatural = 16,
+  kMxfp8 = 17,
+  kMxfp4 = 18,
+  kTernGrad = 20,
+  kSign = 21,
+  kHadamard = 23,
 };
 
 enum class Rounding : std::uint8_t { kNearest = 0, kStochastic = 1 };

@@ -5,6 +5,7 @@
 
 #include "codec/coded_block.h"
 #include "codec/fixed_block.h"
+#include "codec/registry_baselines.h"
 #include "core/simd_target.h"
 #include "frame/limits.h"
 
@@ -43,13 +44,6 @@ constexpr CodecSpec near_lossless_spec() {
   return spec;
 }
 
-constexpr CodecSpec natural_spec() {
-  CodecSpec spec;
-  spec.id = CodecId::kNatural;
-  spec.rounding = Rounding::kStochastic;
-  return spec;
-}
-
 constexpr Parameter kNoneKeys[] = {Parameter::kBlock};
 constexpr std::string_view kNoneExamples[] = {"none"};
 
@@ -69,12 +63,9 @@ constexpr Parameter kNearLosslessKeys[] = {Parameter::kStep, Parameter::kMantiss
 constexpr std::string_view kNearLosslessExamples[] = {
     "near_lossless", "near_lossless:step=1,group=64", "near_lossless:mantissa=6"};
 
-constexpr Parameter kSeededKeys[] = {Parameter::kSeed, Parameter::kBlock};
-constexpr std::string_view kNaturalExamples[] = {"natural"};
-
 constexpr CodecAlias kAliases[] = {{"int8", block_spec(8, 64)}, {"int4", block_spec(4, 128)}};
 
-constexpr std::array kEntries = {
+constexpr std::array kOwnEntries = {
     CodecEntry{
         .defaults = CodecSpec{},
         .summary = "values as they are",
@@ -130,19 +121,17 @@ constexpr std::array kEntries = {
         .encode_block = encode_coded_block,
         .decode_block = decode_coded_block,
     },
-    CodecEntry{
-        .defaults = natural_spec(),
-        .summary = "values rounded at random to one of the two powers of two around them (natural "
-                   "compression)",
-        .parameters = "seed=N, block=N",
-        .bound = "|x - x'| <= |x|, 2^-126 for subnormals; unbiased: |E x' - x| <= 2^-17 |x|",
-        .keys = kSeededKeys,
-        .examples = kNaturalExamples,
-        .kind = BlockKind::kFixed,
-        .encode_block = encode_natural_block,
-        .decode_block = decode_natural_block,
-    },
 };
+
+constexpr std::size_t kOwn = kOwnEntries.size();
+
+constexpr auto kEntries = [] {
+  std::array<CodecEntry, kOwn + kBaselineEntries.size()> entries;
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    entries[i] = i < kOwn ? kOwnEntries[i] : kBaselineEntries[i - kOwn];
+  }
+  return entries;
+}();
 
 std::vector<CodecDescription> make_descriptions() {
   std::vector<CodecDescription> descriptions;

@@ -23,7 +23,11 @@ enum class Parameter : std::uint8_t {
   kGroup,
   kRounding,
   kSeed,
-  kBlock
+  kBlock,
+  // Names that the papers of the baselines use.
+  kFormat,  // cast_dtype
+  kBucket,  // group
+  kClip,    // step
 };
 
 // Encodes one block into `out`; false when it would need more than out.size() bytes. Fills all

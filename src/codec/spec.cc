@@ -1,5 +1,6 @@
 // CodecSpec as text, and its ranges.
 #include <charconv>
+#include <initializer_list>
 #include <string>
 
 #include "codec/errors.h"
@@ -29,8 +30,24 @@ std::string_view parameter_key(Parameter parameter) noexcept {
       return "seed";
     case Parameter::kBlock:
       return "block";
+    case Parameter::kFormat:
+      return "format";
+    case Parameter::kBucket:
+      return "bucket";
+    case Parameter::kClip:
+      return "clip";
   }
   return "";
+}
+
+// What the text of a codec calls a field: the first of `names` that it has, else the last.
+std::string_view key_name(CodecId codec, std::initializer_list<Parameter> names) noexcept {
+  for (const Parameter name : names) {
+    for (const Parameter key : find_codec(codec)->keys) {
+      if (key == name) return parameter_key(name);
+    }
+  }
+  return parameter_key(*(names.end() - 1));
 }
 
 Error out_of_range(std::string_view field, std::string value, std::string_view range) {
@@ -43,8 +60,21 @@ std::string double_text(double value) {
   return std::string(text, std::to_chars(text, text + sizeof(text), value).ptr);
 }
 
+struct DTypeKey {
+  std::string_view text;
+  std::string_view other_text;
+  DType dtype;
+};
+constexpr DTypeKey kDTypeKeys[] = {{"bf16", "bfloat16", DType::kBFloat16},
+                                   {"fp16", "float16", DType::kFloat16},
+                                   {"e4m3", "float8_e4m3", DType::kFloat8E4M3},
+                                   {"e5m2", "float8_e5m2", DType::kFloat8E5M2}};
+
 std::string_view dtype_key(DType dtype) noexcept {
-  return dtype == DType::kFloat16 ? "fp16" : "bf16";
+  for (const DTypeKey& key : kDTypeKeys) {
+    if (key.dtype == dtype) return key.text;
+  }
+  return "";
 }
 
 // ---- text to field ----
@@ -72,6 +102,7 @@ Status read_small(Parameter key, std::string_view text, std::uint8_t* number) {
 Status set_parameter(Parameter key, std::string_view text, CodecSpec* spec) {
   switch (key) {
     case Parameter::kStep:
+    case Parameter::kClip:
       spec->mantissa = 0;
       return read_number(key, text, "a number", &spec->step);
     case Parameter::kMantissa:
@@ -80,20 +111,22 @@ Status set_parameter(Parameter key, std::string_view text, CodecSpec* spec) {
     case Parameter::kBits:
       return read_small(key, text, &spec->bits);
     case Parameter::kGroup:
+    case Parameter::kBucket:
       return read_number(key, text, "a whole number", &spec->group);
     case Parameter::kSeed:
       return read_number(key, text, "a whole number below 2^64", &spec->seed);
     case Parameter::kBlock:
       return read_number(key, text, "a whole number", &spec->block_values);
     case Parameter::kDtype:
-      if (text == "bf16" || text == "bfloat16") {
-        spec->cast_dtype = DType::kBFloat16;
-      } else if (text == "fp16" || text == "float16") {
-        spec->cast_dtype = DType::kFloat16;
-      } else {
-        return out_of_range("dtype", std::string(text), "bf16, bfloat16, fp16 or float16");
+    case Parameter::kFormat:
+      for (const DTypeKey& named : kDTypeKeys) {
+        if (text == named.text || text == named.other_text) {
+          spec->cast_dtype = named.dtype;
+          return {};
+        }
       }
-      return {};
+      return out_of_range(parameter_key(key), std::string(text),
+                          dtypes_text(find_limits(spec->id)->cast_dtypes));
     case Parameter::kRounding:
       if (text == "nearest") {
         spec->rounding = Rounding::kNearest;
@@ -112,14 +145,17 @@ Status set_parameter(Parameter key, std::string_view text, CodecSpec* spec) {
 std::string parameter_text(Parameter key, const CodecSpec& spec) {
   switch (key) {
     case Parameter::kStep:
+    case Parameter::kClip:
       return double_text(spec.step);
     case Parameter::kMantissa:
       return std::to_string(spec.mantissa);
     case Parameter::kBits:
       return std::to_string(spec.bits);
     case Parameter::kDtype:
+    case Parameter::kFormat:
       return std::string(dtype_key(spec.cast_dtype));
     case Parameter::kGroup:
+    case Parameter::kBucket:
       return std::to_string(spec.group);
     case Parameter::kRounding:
       return spec.rounding == Rounding::kNearest ? "nearest" : "stochastic";
@@ -135,7 +171,7 @@ std::string parameter_text(Parameter key, const CodecSpec& spec) {
 // reader should not have to know by heart.
 bool is_shown(Parameter key, const CodecSpec& spec, const CodecSpec& defaults) {
   if (key == Parameter::kStep && spec.mantissa != 0) return false;
-  if (key == Parameter::kBits || key == Parameter::kDtype) return true;
+  if (key == Parameter::kBits || key == Parameter::kDtype || key == Parameter::kFormat) return true;
   return parameter_text(key, spec) != parameter_text(key, defaults);
 }
 
@@ -204,7 +240,8 @@ Status check_step(const CodecSpec& spec, const CodecLimits& limits) {
   }
   const RealRange range = mantissa_form ? RealRange{} : limits.quantizer_step;
   if (range.contains(spec.step)) return {};
-  return out_of_range("step", double_text(spec.step),
+  return out_of_range(key_name(spec.id, {Parameter::kClip, Parameter::kStep}),
+                      double_text(spec.step),
                       mantissa_form ? "0 if mantissa is given" : range_text(range));
 }
 
@@ -217,7 +254,8 @@ Status check_spec(const CodecSpec& spec) {
     return make_error(ErrorCode::kUnknownCodec, "codec", number, "no codec has number " + number);
   }
   if (!limits->group.contains(spec.group)) {
-    return out_of_range("group", std::to_string(spec.group), range_text(limits->group));
+    return out_of_range(key_name(spec.id, {Parameter::kBucket, Parameter::kGroup}),
+                        std::to_string(spec.group), range_text(limits->group));
   }
   GRADWIRE_RETURN_IF_ERROR(check_step(spec, *limits));
   if (!(limits->bits == 0 ? spec.bits == 0 : has_number(limits->bits, spec.bits))) {
@@ -225,7 +263,9 @@ Status check_spec(const CodecSpec& spec) {
   }
   const auto dtype = static_cast<std::uint32_t>(spec.cast_dtype);
   if (!(limits->cast_dtypes == 0 ? dtype == 0 : has_number(limits->cast_dtypes, dtype))) {
-    return out_of_range("dtype", std::to_string(dtype), dtypes_text(limits->cast_dtypes));
+    return out_of_range(key_name(spec.id, {Parameter::kFormat, Parameter::kDtype}),
+                        dtype == 0 ? "0" : std::string(dtype_name(spec.cast_dtype)),
+                        dtypes_text(limits->cast_dtypes));
   }
   const auto rounding = static_cast<std::uint32_t>(spec.rounding);
   if (!has_number(limits->roundings, rounding)) {

@@ -26,6 +26,7 @@ constexpr std::uint32_t kEveryType =
                       DType::kUInt16, DType::kUInt32, DType::kUInt64, DType::kBool,
                       DType::kFloat8E4M3, DType::kFloat8E5M2});
 constexpr std::uint32_t kFloat32 = set_of({DType::kFloat32});
+constexpr std::uint32_t kFloat8s = set_of({DType::kFloat8E4M3, DType::kFloat8E5M2});
 constexpr std::uint32_t kHalves = set_of({DType::kFloat16, DType::kBFloat16});
 
 constexpr std::uint32_t kStochastic = 1u << static_cast<unsigned>(Rounding::kStochastic);
@@ -33,6 +34,8 @@ constexpr std::uint32_t kAnyRounding = kStochastic | CodecLimits{}.roundings;
 
 constexpr Range kCodedGroups{64, 4096, 64};
 constexpr Range kFixedGroups{8, 4096, 8};
+constexpr Range kMxGroups{32, 32, 1};
+constexpr Range kRotatedGroups{16, 4096, Range::kPowerOfTwo};
 
 // In the order of their numbers.
 constexpr std::array kLimits = {
@@ -68,6 +71,42 @@ constexpr std::array kLimits = {
                 .dtypes = kFloat32,
                 .kind = BlockKind::kFixed,
                 .counts_outliers = true,
+                .roundings = kStochastic},
+    CodecLimits{.id = CodecId::kMxfp8,
+                .name = "mxfp8",
+                .dtypes = kFloat32,
+                .kind = BlockKind::kFixed,
+                .counts_outliers = true,
+                .group = kMxGroups,
+                .cast_dtypes = kFloat8s},
+    CodecLimits{.id = CodecId::kMxfp4,
+                .name = "mxfp4",
+                .dtypes = kFloat32,
+                .kind = BlockKind::kFixed,
+                .counts_outliers = true,
+                .group = kMxGroups},
+    CodecLimits{.id = CodecId::kTernGrad,
+                .name = "terngrad",
+                .dtypes = kFloat32,
+                .kind = BlockKind::kFixed,
+                .counts_outliers = true,
+                .group = kFixedGroups,
+                .bits = set_of({2u}),
+                .roundings = kStochastic,
+                .quantizer_step = {1, 8, true}},
+    CodecLimits{.id = CodecId::kSign,
+                .name = "sign",
+                .dtypes = kFloat32,
+                .kind = BlockKind::kFixed,
+                .counts_outliers = true,
+                .group = kFixedGroups},
+    CodecLimits{.id = CodecId::kHadamard,
+                .name = "hadamard",
+                .dtypes = kFloat32,
+                .kind = BlockKind::kFixed,
+                .counts_outliers = true,
+                .group = kRotatedGroups,
+                .bits = set_of({4u, 6u, 8u}),
                 .roundings = kStochastic},
 };
 
@@ -109,6 +148,7 @@ std::string range_text(const Range& range) {
   if (range.most == 0) return "0 for this codec";
   if (range.least == range.most) return std::to_string(range.least) + " for this codec";
   std::string text = "from " + std::to_string(range.least) + " to " + std::to_string(range.most);
+  if (range.multiple == Range::kPowerOfTwo) return "a power of two " + text;
   if (range.multiple > 1) text += ", a multiple of " + std::to_string(range.multiple);
   return text;
 }

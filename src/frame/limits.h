@@ -2,6 +2,7 @@
 #ifndef GRADWIRE_FRAME_LIMITS_H_
 #define GRADWIRE_FRAME_LIMITS_H_
 
+#include <bit>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -13,14 +14,18 @@
 
 namespace gradwire::internal {
 
-// Numbers from `least` to `most` that are multiples of `multiple`.
+// Numbers from `least` to `most` that are multiples of `multiple`, or powers of two.
 struct Range {
+  static constexpr std::uint32_t kPowerOfTwo = 0;  // as `multiple`
+
   std::uint32_t least = 0;
   std::uint32_t most = 0;
   std::uint32_t multiple = 1;
 
   constexpr bool contains(std::uint64_t value) const noexcept {
-    return value >= least && value <= most && value % multiple == 0;
+    const bool fits =
+        multiple == kPowerOfTwo ? std::has_single_bit(value) : value % multiple == 0;
+    return value >= least && value <= most && fits;
   }
 };
 

@@ -15,11 +15,6 @@ inline constexpr std::uint16_t kRawGroupScale = 0x7FC0;
 inline constexpr std::uint16_t kLeastBlockScale = (127 - 110) << 7;  // 2^-110
 inline constexpr std::uint16_t kInfScale = 0x7F80;
 
-// Largest integer m; the integers of a group are -m to m, and s stands for the scale / m.
-constexpr std::int32_t most_block_integer(unsigned bits) noexcept {
-  return (std::int32_t{1} << (bits - 1)) - 1;
-}
-
 }  // namespace gradwire::internal
 
 #endif  // GRADWIRE_QUANTIZE_BLOCK_INT_FORMAT_H_

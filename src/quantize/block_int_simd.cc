@@ -4,6 +4,7 @@
 #include "core/counter_rng.h"
 #include "core/float_bits.h"
 #include "quantize/block_int.h"
+#include "quantize/levels.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "quantize/block_int_simd.cc"
@@ -127,7 +128,7 @@ void block_int_encode(const std::byte* bytes, std::size_t count, std::uint32_t g
       group % n == 0 && rounding.index % 2 == 0 && (pair & 0xFFFFFFFFu) + count <= 0xFFFFFFFFu;
   const std::size_t whole = fits ? count / n * n : 0;
   const auto* const values = reinterpret_cast<const std::uint32_t*>(bytes);
-  const std::int32_t most = most_block_integer(bits);
+  const std::int32_t most = most_level(bits);
   std::size_t first = 0;
   const V32 iota = hn::Iota(D32(), 0);  // once: it goes through memory
   // All scales before all integers, so that no group waits for its own.
@@ -172,7 +173,7 @@ bool dequantize(const std::uint8_t* patterns, std::size_t count, std::uint16_t s
   const hn::Rebind<std::uint8_t, D32> d8;
   const std::size_t n = hn::Lanes(d);
   const std::size_t whole = count / n * n;
-  const std::int32_t most = most_block_integer(bits);
+  const std::int32_t most = most_level(bits);
   const auto sign = hn::Set(di, most + 1);
   const auto unit =
       hn::Set(df, float32_from_bits(float32_bits_from_bfloat16(scale)) / static_cast<float>(most));

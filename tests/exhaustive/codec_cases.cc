@@ -69,7 +69,7 @@ void add_codec_cases(std::vector<ExhaustiveCase>* cases) {
   for (const char* const text :
        {"lossless", "near_lossless", "near_lossless:step=1,group=64", "near_lossless:mantissa=6",
         "block:bits=8,rounding=nearest", "block:bits=4,group=128,rounding=nearest", "int8", "int4",
-        "cast:dtype=bf16", "cast:dtype=fp16"}) {
+        "cast:dtype=bf16", "cast:dtype=fp16", "natural", "mxfp8", "mxfp4"}) {
     const CodecSpec spec = *CodecSpec::parse(text);
     cases->push_back({.name = "frames of " + std::string(text),
                       .promise = spec.id == CodecId::kLossless ? "N4" : "N1",

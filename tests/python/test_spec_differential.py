@@ -41,7 +41,16 @@ def seed_text(chance: random.Random) -> str:
 
 
 # Codecs 16 and up: the text of one with parameters of its own.
-BASELINES = {"natural": lambda chance: f"natural:{seed_text(chance)}"}
+BASELINES = {
+    "natural": lambda chance: f"natural:{seed_text(chance)}",
+    "mxfp8": lambda chance: f"mxfp8:format={chance.choice(['e4m3', 'e5m2'])}",
+    "mxfp4": lambda chance: "mxfp4:",
+    "terngrad": lambda chance: (f"terngrad:bucket={8 * chance.randint(1, 80)},"
+                                f"clip={chance.choice([0, 1.25, 2.5])},{seed_text(chance)}"),
+    "sign": lambda chance: f"sign:bucket={8 * chance.randint(1, 80)}",
+    "hadamard": lambda chance: (f"hadamard:bits={chance.choice([4, 6, 8])},"
+                                f"group={1 << chance.randint(4, 9)},{seed_text(chance)}"),
+}  # fmt: skip
 
 
 def random_spec(chance: random.Random) -> tuple[str, int]:
@@ -57,7 +66,8 @@ def random_spec(chance: random.Random) -> tuple[str, int]:
         return (f"block:bits={chance.choice([4, 6, 8])},group={8 * chance.randint(1, 40)},"
                 f"rounding={rounding}{seed},{block}"), 1  # fmt: skip
     if name in BASELINES:
-        return BASELINES[name](chance) + f",{block}", 1
+        text = BASELINES[name](chance)
+        return text + ("" if text.endswith(":") else ",") + block, 1
     if name == "lossless":
         return f"lossless:{group},{block}", chance.choice([1, 2, 3, 4])
     if name == "step":

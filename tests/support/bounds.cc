@@ -64,6 +64,42 @@ double cast_bound(double value, DType dtype) {
   return std::ldexp(0.5, exponent - mantissa);
 }
 
+// Sum and largest of the magnitudes.
+struct Magnitudes {
+  double sum = 0;
+  double largest = 0;
+};
+
+Magnitudes magnitudes_of(const Group& group) {
+  Magnitudes magnitudes;
+  for (std::size_t i = group.begin; i < group.end; ++i) {
+    const double magnitude = std::abs(group.given.value(i));
+    magnitudes.sum += magnitude;
+    magnitudes.largest = std::max(magnitudes.largest, magnitude);
+  }
+  return magnitudes;
+}
+
+// Codecs 16 and up: the part of a value's bound that its group decides. A group with a value that
+// is not finite is kept.
+double baseline_step(const Group& group, const CodecSpec& spec) {
+  if (has_nonfinite(group)) return 0;
+  const Magnitudes magnitudes = magnitudes_of(group);
+  switch (spec.id) {
+    case CodecId::kMxfp8:  // half the least subnormal: 2^-10 (E5M2: 2^-17) of a scale
+      return std::max(std::ldexp(magnitudes.largest, -18), 0x1p-137);
+    case CodecId::kMxfp4:
+      return std::max(std::ldexp(magnitudes.largest, -4), 0x1p-129);
+    case CodecId::kTernGrad:
+    case CodecId::kSign:
+      return magnitudes.largest * (1 + 0x1p-10);
+    case CodecId::kHadamard:
+      return magnitudes.sum / ((1 << (spec.bits - 1)) - 1) * (1 + 0x1p-6);
+    default:
+      return 0;
+  }
+}
+
 double bound_of(const CodecSpec& spec, double value, double group_step) {
   switch (spec.id) {
     case CodecId::kNearLossless:
@@ -75,6 +111,14 @@ double bound_of(const CodecSpec& spec, double value, double group_step) {
       return cast_bound(value, spec.cast_dtype);
     case CodecId::kNatural:
       return std::max(std::abs(value), value == 0 ? 0 : 0x1p-126);
+    case CodecId::kMxfp8:
+      return group_step + std::abs(value) / 8;
+    case CodecId::kMxfp4:
+      return group_step + std::abs(value) / 4;
+    case CodecId::kTernGrad:
+    case CodecId::kSign:
+    case CodecId::kHadamard:
+      return group_step;
     default:
       return 0;
   }
@@ -92,6 +136,7 @@ std::string group_violation(const CodecSpec& spec, const Group& group, const Ten
   double step = 0;
   if (spec.id == CodecId::kBlock) step = block_step(group, spec);
   if (spec.id == CodecId::kNearLossless && spec.mantissa == 0) step = half_step(group, spec.step);
+  if (spec.id >= CodecId::kNatural) step = baseline_step(group, spec);
   for (std::size_t i = group.begin; i < group.end; ++i) {
     const double x = group.given.value(i);
     const double y = decoded.value(i);

@@ -10,6 +10,8 @@
 #include <random>
 #include <sstream>
 
+#include "frame/limits.h"
+
 namespace gradwire::test {
 namespace {
 
@@ -21,6 +23,36 @@ std::uint64_t pick(Random& random, std::uint64_t least, std::uint64_t most) {
 
 double uniform(Random& random, double least, double most) {
   return std::uniform_real_distribution<double>(least, most)(random);
+}
+
+// The fields of codecs 16 and up.
+void add_baseline_fields(Random& random, CodecSpec* spec) {
+  const internal::CodecLimits& limits = *internal::find_limits(spec->id);
+  if (limits.group.multiple == internal::Range::kPowerOfTwo) {
+    spec->group = 1u << pick(random, 4, 12);
+  } else if (limits.group.most > 0) {
+    const std::uint64_t least = limits.group.least / limits.group.multiple;
+    const std::uint64_t most = pick(random, 0, 3) == 0 ? limits.group.most : 128;
+    spec->group = static_cast<std::uint32_t>(
+        limits.group.multiple *
+        pick(random, least, std::max<std::uint64_t>(least, most / limits.group.multiple)));
+    spec->group = std::min(spec->group, limits.group.most);
+  }
+  const auto pick_of = [&random](std::uint32_t set) {
+    std::uint32_t number = 0;
+    while (set != 0 && !internal::has_number(set, number)) {
+      number = static_cast<std::uint32_t>(pick(random, 0, 31));
+    }
+    return number;
+  };
+  spec->bits = static_cast<std::uint8_t>(pick_of(limits.bits));
+  spec->cast_dtype = static_cast<DType>(pick_of(limits.cast_dtypes));
+  spec->rounding = static_cast<Rounding>(pick_of(limits.roundings));
+  if (spec->rounding == Rounding::kStochastic) spec->seed = random();
+  const internal::RealRange& step = limits.quantizer_step;
+  if (!step.is_none() && !(step.or_zero && pick(random, 0, 1) == 0)) {
+    spec->step = uniform(random, step.least, step.most);
+  }
 }
 
 CodecSpec random_spec(Random& random, CodecId codec) {
@@ -51,10 +83,8 @@ CodecSpec random_spec(Random& random, CodecId codec) {
     case CodecId::kLossless:
       spec.group = static_cast<std::uint32_t>(64 * pick(random, 1, pick(random, 0, 3) ? 8 : 64));
       break;
-    case CodecId::kNatural:
-      spec.rounding = Rounding::kStochastic;
-      spec.seed = random();
-      break;
+    default:
+      add_baseline_fields(random, &spec);
   }
   return spec;
 }

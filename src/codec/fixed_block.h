@@ -33,28 +33,28 @@ Status decode_natural_block(const BlockContext& context, const BlockEntry& entry
 
 // mxfp8 and mxfp4; qsgd and terngrad are levels.
 bool encode_mx_block(const BlockContext& context, std::span<const Piece> pieces,
-                      CodedScratch& scratch, std::span<std::byte> out, BlockEntry* entry);
+                     CodedScratch& scratch, std::span<std::byte> out, BlockEntry* entry);
 Status decode_mx_block(const BlockContext& context, const BlockEntry& entry,
-                        std::span<const std::byte> bytes, std::span<const PieceOut> pieces,
-                        CodedScratch& scratch);
+                       std::span<const std::byte> bytes, std::span<const PieceOut> pieces,
+                       CodedScratch& scratch);
 
 bool encode_levels_block(const BlockContext& context, std::span<const Piece> pieces,
-                      CodedScratch& scratch, std::span<std::byte> out, BlockEntry* entry);
+                         CodedScratch& scratch, std::span<std::byte> out, BlockEntry* entry);
 Status decode_levels_block(const BlockContext& context, const BlockEntry& entry,
-                        std::span<const std::byte> bytes, std::span<const PieceOut> pieces,
-                        CodedScratch& scratch);
+                           std::span<const std::byte> bytes, std::span<const PieceOut> pieces,
+                           CodedScratch& scratch);
 
 bool encode_sign_block(const BlockContext& context, std::span<const Piece> pieces,
-                      CodedScratch& scratch, std::span<std::byte> out, BlockEntry* entry);
+                       CodedScratch& scratch, std::span<std::byte> out, BlockEntry* entry);
 Status decode_sign_block(const BlockContext& context, const BlockEntry& entry,
-                        std::span<const std::byte> bytes, std::span<const PieceOut> pieces,
-                        CodedScratch& scratch);
+                         std::span<const std::byte> bytes, std::span<const PieceOut> pieces,
+                         CodedScratch& scratch);
 
 bool encode_hadamard_block(const BlockContext& context, std::span<const Piece> pieces,
-                      CodedScratch& scratch, std::span<std::byte> out, BlockEntry* entry);
+                           CodedScratch& scratch, std::span<std::byte> out, BlockEntry* entry);
 Status decode_hadamard_block(const BlockContext& context, const BlockEntry& entry,
-                        std::span<const std::byte> bytes, std::span<const PieceOut> pieces,
-                        CodedScratch& scratch);
+                             std::span<const std::byte> bytes, std::span<const PieceOut> pieces,
+                             CodedScratch& scratch);
 
 }  // namespace gradwire::internal
 

@@ -1,5 +1,5 @@
-// Blocks of scales | codes | raw groups (docs/format.md 4.4): one scale for the values of a group, one
-// code of fixed width for each value. What a scale and a code mean is a Kernel's business:
+// Blocks of scales | codes | raw groups (docs/format.md 4.4): one scale for the values of a group,
+// one code of fixed width for each value. What a scale and a code mean is a Kernel's business:
 //
 //   using Scale = ...;                    // bit pattern of a scale, unsigned
 //   static constexpr Scale kRaw;          // of a group whose values stand in the third section
@@ -99,8 +99,8 @@ Status decode_grouped_block(Kernel& kernel, const BlockContext& context, const B
       if (scale == Kernel::kRaw) {
         std::span<const std::byte> raw;
         ++raw_groups;
-        wrong = reader.take(kGroupedValueBytes * count, &raw) ? nullptr
-                                                              : "shorter than its raw groups";
+        wrong =
+            reader.take(kGroupedValueBytes * count, &raw) ? nullptr : "shorter than its raw groups";
         std::copy(raw.begin(), raw.end(), values);
       } else {
         unpack_bits(packed, next_code, count, kernel.bits(), codes.data());

@@ -21,7 +21,7 @@ struct MxKernel {
   static constexpr bool kNoise = false;
 
   explicit MxKernel(const CodecSpec& spec)
-      : element(spec.id == CodecId::kMxfp4                  ? kE2M1
+      : element(spec.id == CodecId::kMxfp4              ? kE2M1
                 : spec.cast_dtype == DType::kFloat8E5M2 ? kE5M2
                                                         : kE4M3) {}
 
@@ -44,8 +44,8 @@ struct MxKernel {
 
 // ---- levels ----
 
-// Scales of levels: 0 or from 2^-110 to 2^127, so that neither m / scale nor m times the unit leaves
-// the normal numbers.
+// Scales of levels: 0 or from 2^-110 to 2^127, so that neither m / scale nor m times the unit
+// leaves the normal numbers.
 constexpr std::uint32_t kLeastScale = (127u - 110u) << 23;
 constexpr std::uint32_t kMostScale = 254u << 23;
 
@@ -63,8 +63,7 @@ const char* decode_levels(std::uint32_t scale, unsigned bits, float divisor,
     return nullptr;
   }
   if (!is_level_scale(scale)) return "a scale is out of range";
-  const float unit =
-      float32_from_bits(scale) / static_cast<float>(most_level(bits)) / divisor;
+  const float unit = float32_from_bits(scale) / static_cast<float>(most_level(bits)) / divisor;
   if (!levels_dequantize_ref(codes, count, unit, bits, values)) {
     return "an integer is out of range";
   }
@@ -182,9 +181,8 @@ struct HadamardKernel {
     const std::uint32_t wide = float32_bits_from_bfloat16(scale);
     if (count != spec.group) return decode_levels(wide, bits(), 1, codes, count, values);
     // Divided first, so that no sum exceeds the scale.
-    const char* const wrong =
-        decode_levels(wide, bits(), static_cast<float>(count), codes, count,
-                      reinterpret_cast<std::byte*>(rotated.data()));
+    const char* const wrong = decode_levels(wide, bits(), static_cast<float>(count), codes, count,
+                                            reinterpret_cast<std::byte*>(rotated.data()));
     if (wrong != nullptr) return wrong;
     hadamard_ref(rotated.data(), count);
     flip_signs_ref(rotated.data(), signs.data(), count);
@@ -199,17 +197,17 @@ struct HadamardKernel {
 
 }  // namespace
 
-#define GRADWIRE_GROUPED_CODEC(name, make_kernel)                                               \
-  bool encode_##name##_block(const BlockContext& context, std::span<const Piece> pieces,        \
-                             CodedScratch&, std::span<std::byte> out, BlockEntry* entry) {      \
-    auto kernel = make_kernel;                                                                  \
-    return encode_grouped_block(kernel, context, pieces, out, entry);                           \
-  }                                                                                             \
-  Status decode_##name##_block(const BlockContext& context, const BlockEntry& entry,            \
-                               std::span<const std::byte> bytes,                                \
-                               std::span<const PieceOut> pieces, CodedScratch&) {               \
-    auto kernel = make_kernel;                                                                  \
-    return decode_grouped_block(kernel, context, entry, bytes, pieces);                         \
+#define GRADWIRE_GROUPED_CODEC(name, make_kernel)                                                  \
+  bool encode_##name##_block(const BlockContext& context, std::span<const Piece> pieces,           \
+                             CodedScratch&, std::span<std::byte> out, BlockEntry* entry) {         \
+    auto kernel = make_kernel;                                                                     \
+    return encode_grouped_block(kernel, context, pieces, out, entry);                              \
+  }                                                                                                \
+  Status decode_##name##_block(const BlockContext& context, const BlockEntry& entry,               \
+                               std::span<const std::byte> bytes, std::span<const PieceOut> pieces, \
+                               CodedScratch&) {                                                    \
+    auto kernel = make_kernel;                                                                     \
+    return decode_grouped_block(kernel, context, entry, bytes, pieces);                            \
   }
 
 GRADWIRE_GROUPED_CODEC(mx, MxKernel(*context.spec))

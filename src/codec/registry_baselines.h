@@ -104,7 +104,8 @@ inline constexpr std::array kBaselineEntries = {
     },
     CodecEntry{
         .defaults = sign_spec(),
-        .summary = "1-bit SGD: the sign, and the two means of a bucket; for use with error feedback",
+        .summary =
+            "1-bit SGD: the sign, and the two means of a bucket; for use with error feedback",
         .parameters = "bucket=N, block=N",
         .bound = "|x - x'| <= largest magnitude of the bucket",
         .keys = kSignKeys,

@@ -23,8 +23,7 @@ struct Range {
   std::uint32_t multiple = 1;
 
   constexpr bool contains(std::uint64_t value) const noexcept {
-    const bool fits =
-        multiple == kPowerOfTwo ? std::has_single_bit(value) : value % multiple == 0;
+    const bool fits = multiple == kPowerOfTwo ? std::has_single_bit(value) : value % multiple == 0;
     return value >= least && value <= most && fits;
   }
 };

@@ -12,8 +12,8 @@ namespace gradwire::internal {
 // Bit pattern of the largest magnitude; above kFloat32Inf if a value is NaN.
 std::uint32_t largest_magnitude_ref(const std::byte* values, std::size_t count) noexcept;
 
-// The least whole number of units, 2^-16 of the power of two above the largest magnitude, that is not below
-// the L2 norm when each magnitude is rounded up to units. Above the norm by less than
+// The least whole number of units, 2^-16 of the power of two above the largest magnitude, that is
+// not below the L2 norm when each magnitude is rounded up to units. Above the norm by less than
 // sqrt(count) + 2 units. Precondition: `largest` is largest_magnitude_ref() of the values, finite.
 float norm_up_ref(const std::byte* values, std::size_t count, std::uint32_t largest) noexcept;
 

@@ -12,9 +12,7 @@ constexpr std::uint32_t kMantissa = 0x7FFFFFu;
 constexpr std::int32_t kBias = 127;
 
 // F of a magnitude.
-std::uint32_t field_of(std::uint32_t magnitude) noexcept {
-  return std::max(magnitude >> 23, 1u);
-}
+std::uint32_t field_of(std::uint32_t magnitude) noexcept { return std::max(magnitude >> 23, 1u); }
 
 // The magnitude in units of 2^(A - 127 - 31), cut: its 24 bits at the top of 32 where F = A.
 std::uint32_t aligned(std::uint32_t magnitude, std::uint32_t top) noexcept {
@@ -67,15 +65,16 @@ std::uint32_t largest_magnitude_ref(const std::byte* values, std::size_t count) 
 // The root is below 2^22 + 2: exact as float32.
 float norm_up_ref(const std::byte* values, std::size_t count, std::uint32_t largest) noexcept {
   const std::uint32_t top = field_of(largest);
-  return scaled(root_up(squares_up(values, count, top)), static_cast<std::int32_t>(top) - kBias - 15);
+  return scaled(root_up(squares_up(values, count, top)),
+                static_cast<std::int32_t>(top) - kBias - 15);
 }
 
 float rms_up_ref(const std::byte* values, std::size_t count, std::uint32_t largest,
                  double factor) noexcept {
   const std::uint32_t top = field_of(largest);
   // In units of 2^-8 of the above: a mean is small beside the largest magnitude.
-  const double mean = static_cast<double>(squares_up(values, count, top)) * 65536.0 /
-                      static_cast<double>(count);
+  const double mean =
+      static_cast<double>(squares_up(values, count, top)) * 65536.0 / static_cast<double>(count);
   const std::uint32_t root = root_up(static_cast<std::uint64_t>(factor * factor * mean));
   return scaled(root, static_cast<std::int32_t>(top) - kBias - 23);
 }

@@ -1,6 +1,6 @@
-// Uniform levels: q = x m / scale as a small integer from -m to m, and back (docs/format.md 4.2 and 8).
-// What `block`, `qsgd`, `terngrad`, `hadamard` and `cocktail` share; they differ in the scale. Pure
-// loops without errors or allocation; float32 values need no alignment; the floating-point
+// Uniform levels: q = x m / scale as a small integer from -m to m, and back (docs/format.md 4.2 and
+// 8). What `block`, `qsgd`, `terngrad`, `hadamard` and `cocktail` share; they differ in the scale.
+// Pure loops without errors or allocation; float32 values need no alignment; the floating-point
 // environment is that of FpEnvironment.
 #ifndef GRADWIRE_QUANTIZE_LEVELS_H_
 #define GRADWIRE_QUANTIZE_LEVELS_H_

@@ -1,5 +1,5 @@
-// The element formats of OCP Microscaling (docs/format.md 4.5): a scale 2^(code - 127) for 32 values
-// and a small floating-point number for each.
+// The element formats of OCP Microscaling (docs/format.md 4.5): a scale 2^(code - 127) for 32
+// values and a small floating-point number for each.
 #ifndef GRADWIRE_QUANTIZE_MX_FORMAT_H_
 #define GRADWIRE_QUANTIZE_MX_FORMAT_H_
 
@@ -13,7 +13,7 @@ struct MxElement {
   unsigned bits = 0;           // of a code
   unsigned mantissa_bits = 0;  // M
   std::int32_t bias = 0;
-  std::int32_t top = 0;       // exponent of the largest normal numbers
+  std::int32_t top = 0;      // exponent of the largest normal numbers
   std::uint8_t largest = 0;  // code of the largest magnitude; what is above is Inf or NaN
 
   constexpr std::uint8_t sign() const noexcept {

@@ -44,8 +44,8 @@ void mx_quantize_ref(const std::byte* __restrict values, std::size_t count, std:
     const float magic = float32_from_bits(field + (down << 23));
     const float rounded = (y + magic) - magic;
     const float moved = rounded + float32_from_bits(subnormal & least_normal);
-    const std::uint32_t code = (float32_bits(moved) >> down) - bias -
-                               (subnormal & (1u << element.mantissa_bits));
+    const std::uint32_t code =
+        (float32_bits(moved) >> down) - bias - (subnormal & (1u << element.mantissa_bits));
     const std::uint32_t saturated = select_bits(less_mask(largest, code), largest, code);
     codes[i] = static_cast<std::uint8_t>(saturated | ((bits >> 31) << (element.bits - 1)));
   }

@@ -66,7 +66,8 @@ TEST(UnbiasedCodecCheck, FindsABias) {
   EXPECT_GT(outward.sigmas(), 4);
 }
 
-INSTANTIATE_TEST_SUITE_P(Claims, UnbiasedCodec, ::testing::Values("int4", "natural", "terngrad", "hadamard"),
+INSTANTIATE_TEST_SUITE_P(Claims, UnbiasedCodec,
+                         ::testing::Values("int4", "natural", "terngrad", "hadamard"),
                          [](const auto& one) {
                            return test::case_name({one.param, DType::kFloat32});
                          });

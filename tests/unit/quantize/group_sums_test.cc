@@ -54,8 +54,8 @@ TEST(GroupSums, NormOfOneValueIsExactWhereSixteenBitsHoldIt) {
 }
 
 TEST(GroupSums, MeansOfBothSigns) {
-  const SignMeans means = sign_means_ref(bytes_of({1, -2, 3, -0.0f, -5}).data(), 5,
-                                         float32_bits(5.0f));
+  const SignMeans means =
+      sign_means_ref(bytes_of({1, -2, 3, -0.0f, -5}).data(), 5, float32_bits(5.0f));
   EXPECT_EQ(means.positive, 4.0f / 3);
   EXPECT_EQ(means.negative, 3.5f);
   const SignMeans one = sign_means_ref(bytes_of({-7}).data(), 1, float32_bits(7.0f));
@@ -69,8 +69,8 @@ TEST(GroupSums, MeansOfBothSigns) {
       sums[given.value(i) < 0] += std::abs(given.value(i));
       ++counts[given.value(i) < 0];
     }
-    const SignMeans found = sign_means_ref(
-        given.bytes.data(), given.count, largest_magnitude_ref(given.bytes.data(), given.count));
+    const SignMeans found = sign_means_ref(given.bytes.data(), given.count,
+                                           largest_magnitude_ref(given.bytes.data(), given.count));
     const double slack = 0x1p-149 + 1e-6 * sums[0] / counts[0];
     EXPECT_NEAR(found.positive, sums[0] / counts[0], slack);
     EXPECT_NEAR(found.negative, sums[1] / counts[1], slack);

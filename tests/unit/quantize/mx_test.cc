@@ -16,8 +16,8 @@ double code_value(const MxElement& element, unsigned code) {
   const double mantissa = magnitude & ((1u << element.mantissa_bits) - 1);
   const double one = std::ldexp(1.0, static_cast<int>(element.mantissa_bits));
   const double significand = mantissa + (field > 0 ? one : 0);
-  const double value = std::ldexp(significand, std::max(field, 1) - element.bias -
-                                                   static_cast<int>(element.mantissa_bits));
+  const double value = std::ldexp(
+      significand, std::max(field, 1) - element.bias - static_cast<int>(element.mantissa_bits));
   return (code & element.sign()) != 0 ? -value : value;
 }
 
@@ -71,8 +71,8 @@ TEST(Mx, RoundsToNearestEvenAndSaturates) {
       std::vector<float> values(32);
       for (std::size_t i = 0; i < values.size(); ++i) {
         // Many magnitudes, among them the middles between codes.
-        const double part = i % 2 == 0 ? std::exp2(-0.37 * static_cast<double>(i))
-                                       : static_cast<double>(i) / 32;
+        const double part =
+            i % 2 == 0 ? std::exp2(-0.37 * static_cast<double>(i)) : static_cast<double>(i) / 32;
         values[i] = static_cast<float>(size * part * (i % 3 == 0 ? -1 : 1));
       }
       const std::vector<std::byte> bytes = bytes_of(values);
@@ -92,7 +92,8 @@ TEST(Mx, EveryMiddleGoesToTheEvenCode) {
   for (const MxElement& element : kElements) {
     for (unsigned code = 0; code < element.largest; ++code) {
       const double middle = (code_value(element, code) + code_value(element, code + 1)) / 2;
-      for (const double value : {middle, std::nextafter(middle, 0.0), std::nextafter(middle, 1e9)}) {
+      for (const double value :
+           {middle, std::nextafter(middle, 0.0), std::nextafter(middle, 1e9)}) {
         const float single = static_cast<float>(value);  // the neighbours may become the middle
         const std::vector<std::byte> bytes = bytes_of({single});
         std::uint8_t rounded = 0;

@@ -53,7 +53,7 @@ def bad_headers(frame: bytes) -> dict[str, bytes]:
     """Fields out of range in a frame of near_lossless in step form."""
     changes = {
         "op": (6, "B", 5), "phase": (7, "B", 3), "dtype": (8, "B", 5), "dtype_codec": (8, "B", 2),
-        "reduction": (9, "B", 3), "codec": (10, "B", 5), "coder": (11, "B", 0),
+        "reduction": (9, "B", 3), "codec": (10, "B", 15), "coder": (11, "B", 0),
         "table_low": (12, "B", 15), "table_high": (12, "B", 39), "table_form": (12, "B", 1),
         "schedule": (13, "B", 2), "rounding": (14, "B", 2), "reserved_15": (15, "B", 1),
         "group_zero": (16, "I", 0), "group_multiple": (16, "I", 96), "group_high": (16, "I", 8192),
@@ -64,7 +64,7 @@ def bad_headers(frame: bytes) -> dict[str, bytes]:
         "bits": (33, "B", 8), "cast_dtype": (34, "B", 4), "reserved_35": (35, "B", 1),
         "segment": (44, "I", 1), "segment_count": (48, "I", 0), "value_count": (64, "Q", 1000),
         "value_count_high": (64, "Q", 2**64 - 1), "block_count": (64, "Q", 2**40),
-        "part_table_high": (PART, "Q", 2**64 - 1), "reserved_120": (120, "I", 1),
+        "part_table_high": (PART, "Q", 2**64 - 1), "variant": (120, "I", 1),
         "error_frame_values": (6, "B", 255), "index_length": (INDEX, "I", 1),
         "index_kind": (INDEX + 4, "B", 2), "index_kind_high": (INDEX + 4, "B", 3),
         "index_lanes": (INDEX + 5, "B", 8), "index_plane_high": (INDEX + 6, "B", 7),
@@ -128,6 +128,13 @@ def corrupt_blocks(frames: dict[str, bytes]) -> dict[str, bytes]:
     } | corrupt_baselines(frames)
 
 
+def cocktail_scales_at(frame: bytes) -> int:
+    """From the end of the block: integers of 4 bits, and a scale for 128 of them."""
+    block = read_frame(frame).blocks[0]
+    kept = int.from_bytes(block[8:12], "little")
+    return len(block) - (kept + 1) // 2 - 2 * -(-kept // 128)
+
+
 def corrupt_baselines(frames: dict[str, bytes]) -> dict[str, bytes]:
     """The same of sections 4.3 and following."""
     natural = frames["natural_seed5_ladder"]
@@ -136,8 +143,23 @@ def corrupt_baselines(frames: dict[str, bytes]) -> dict[str, bytes]:
     mx_codes = 9 + 1 + 2 + 22
     terngrad, terngrad_codes = frames["terngrad_bucket4096_seed2_parts"], 4 * 4
     sign = frames["sign_bucket512_parts"]
+    top_k = frames["top_k_fraction0p25_dtypefp32_parts"]
+    cocktail = frames["cocktail_sample2_fraction0p5_bits4_group128_stochastic_seed6_parts"]
+    cocktail_scales = cocktail_scales_at(cocktail)
     hadamard, hadamard_codes = frames["hadamard_bits4_group128_seed3_parts"], 2 * (3 + 1 + 1 + 6)
     return {
+        "top_k_number_high": set_byte(top_k, 2, 1),
+        "top_k_number": set_byte(top_k, 0, read_frame(top_k).blocks[0][0] ^ 1),
+        "top_k_ones": set_byte(top_k, 4 + 64, 0xFF),
+        "top_k_short": rebuild(top_k, lambda b: b.pop()),
+        "top_k_empty": rebuild(top_k, lambda b: b.clear()),
+        "cocktail_number_high": set_byte(cocktail, 11, 1),
+        "cocktail_ones": set_byte(cocktail, cocktail_scales - 1, 0xFF),
+        "cocktail_scale_zero": set_byte(set_byte(cocktail, cocktail_scales, 0),
+                                        cocktail_scales + 1, 0),
+        "cocktail_scale_raw": set_byte(set_byte(cocktail, cocktail_scales, 0xC0),
+                                       cocktail_scales + 1, 0x7F),
+        "cocktail_short": rebuild(cocktail, lambda b: b.pop()),
         "natural_short": rebuild(natural, lambda b: b.pop()),
         "natural_long": rebuild(natural, lambda b: b.append(0)),
         "natural_raw_more": rebuild(natural, lambda b: b.extend(bytes(4)), outlier_count=1),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import bisect
 import math
+import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -16,9 +17,10 @@ import numpy as np
 
 from spec_bits import pack_bits, read_bit_array
 from spec_frame import (
-    HADAMARD, MXFP4, MXFP8, NATURAL, SIGN, TERNGRAD, Header, IndexEntry, check_block,
+    COCKTAIL, HADAMARD, MXFP4, MXFP8, NATURAL, QSGD, SIGN, TERNGRAD, TOP_K, Header, IndexEntry,
+    check_block,
 )  # fmt: skip
-from spec_noise import Noise
+from spec_noise import Noise, mix64
 
 if TYPE_CHECKING:
     from spec_blocks import Groups
@@ -209,28 +211,34 @@ class Sums:
         return Sums(top, w, squares)
 
 
-class TernGrad:
-    scale_bytes, raw_scale, width = 4, b"\0\0\xc0\x7f", 2
+class Levels:
+    """qsgd and terngrad."""
+
+    scale_bytes, raw_scale = 4, b"\0\0\xc0\x7f"
 
     def __init__(self, fields: Header | Spec, step: int) -> None:
         del step
-        self.clip = fields.quantizer_step
+        self.is_l2 = fields.codec == QSGD and fields.variant == 0
+        self.clip, self.width = fields.quantizer_step, fields.bits
 
     def values(self, scale: bytes, codes: np.ndarray) -> np.ndarray:
-        return level_values(np.frombuffer(scale, "<f4")[0], 2, 1, codes).view("<u4")
+        return level_values(np.frombuffer(scale, "<f4")[0], self.width, 1, codes).view("<u4")
 
     def encode(self, group: np.ndarray, noise: list[int]) -> tuple[bytes, list[int]]:
         scale = (group & MAGNITUDE).view("<f4").max()
         if scale == 0:
             return bytes(4), [0] * len(group)
-        if self.clip:
-            sums = Sums.of(group)
+        sums = Sums.of(group)
+        if self.is_l2:
+            with np.errstate(over="ignore"):
+                scale = np.float32(math.ldexp(root_up(sums.squares), sums.top - 142))
+        elif self.clip:
             mean = float(sums.squares) * 65536 / len(group)
             root = root_up(int(self.clip * self.clip * mean))
             scale = min(scale, np.float32(math.ldexp(root, sums.top - 150)))
         if not 2.0**-110 <= scale <= 2.0**127:
             return self.raw_scale, []
-        return scale.tobytes(), levels(group.view("<f4"), scale, 2, noise)
+        return scale.tobytes(), levels(group.view("<f4"), scale, self.width, noise)
 
 
 # ---- section 4.7: sign ----
@@ -303,10 +311,172 @@ class Hadamard:
         return (wide >> np.uint32(16)).astype("<u2").tobytes(), codes
 
 
+# ---- sections 4.9 and 4.10: index lists ----
+
+
+class Sections:
+    """The bytes of a block, from the front."""
+
+    def __init__(self, block: bytes) -> None:
+        self.block, self.at = block, 0
+
+    def take(self, size: int) -> bytes:
+        check_block(self.at + size <= len(self.block), "a section does not fit the block")
+        self.at += size
+        return self.block[self.at - size : self.at]
+
+    def check_end(self) -> None:
+        check_block(self.at == len(self.block), "the sections do not fill the block")
+
+
+def index_list_sizes(n: int, k: int) -> tuple[int, int]:
+    """r and U."""
+    if k == 0:
+        return 0, 0
+    r = min(16, (n // k).bit_length() - 1)
+    return r, k + ((n - 1) >> r)
+
+
+def take_index_list(sections: Sections, n: int, k: int) -> Callable[[], list[int]]:
+    """Takes both parts; the result reads and checks them."""
+    r, u = index_list_sizes(n, k)
+    low, high = sections.take((k * r + 7) // 8), sections.take((u + 7) // 8)
+
+    def read() -> list[int]:
+        ones = np.flatnonzero(read_bit_array(high, 1, u)) if u else np.zeros(0, np.int64)
+        check_block(len(ones) == k, "another number of ones than of values")
+        lows = read_bit_array(low, r, k) if k else np.zeros(0, np.int64)
+        indices = (ones - np.arange(k) << r) + lows
+        check_block(bool(np.all(np.diff(indices) > 0)), "the indices do not increase")
+        check_block(k == 0 or int(indices[-1]) < n, "an index is out of range")
+        return [int(i) for i in indices]
+
+    return read
+
+
+def pack_index_list(indices: list[int], n: int) -> bytes:
+    r, u = index_list_sizes(n, len(indices))
+    high = [0] * u
+    for j, index in enumerate(indices):
+        high[j + (index >> r)] = 1
+    return pack_bits(indices, r) + pack_bits(high, 1)
+
+
+def kept_places(fraction: float, magnitudes: list[int]) -> list[int]:
+    """ "Kept values" in section 8: their places, in order."""
+    k = math.ceil(fraction * len(magnitudes))
+    k = max(k, sum(m >= INFINITY for m in magnitudes))
+    k = min(k, sum(m > 0 for m in magnitudes))
+    return sorted(sorted(range(len(magnitudes)), key=lambda i: -magnitudes[i])[:k])
+
+
+# ---- section 4.9: top_k ----
+
+
+def decode_top_k(
+    header: Header, entry: IndexEntry, block: bytes, groups: Groups, count: int
+) -> np.ndarray:
+    del entry, groups
+    sections = Sections(block)
+    k = int.from_bytes(sections.take(4), "little")
+    check_block(k <= count, "more values than the block has")
+    read = take_index_list(sections, count, k)
+    if header.cast_dtype == 4:
+        kept = np.frombuffer(sections.take(2 * k), "<u2").astype("<u4") << np.uint32(16)
+    else:
+        kept = np.frombuffer(sections.take(4 * k), "<u4")
+    sections.check_end()
+    values = np.zeros(count, "<u4")
+    values[read()] = kept
+    return values
+
+
+def to_bfloat16(pattern: int) -> int:
+    magnitude, sign = pattern & MAGNITUDE, pattern >> 31 << 15
+    if magnitude > INFINITY:
+        return sign | magnitude >> 16 | 0x40
+    if magnitude == INFINITY:
+        return sign | 0x7F80
+    below, rounded = magnitude & 0xFFFF, magnitude >> 16
+    rounded += below > 0x8000 or (below == 0x8000 and rounded & 1)
+    return sign | min(rounded, 0x7F7F)
+
+
+def encode_top_k(spec: Spec, pieces: Pieces) -> tuple[int, bytes]:
+    patterns = [int(p) for part_patterns, _, _ in pieces for p in part_patterns]
+    kept = kept_places(spec.quantizer_step, [p & MAGNITUDE for p in patterns])
+    block = struct.pack("<I", len(kept)) + pack_index_list(kept, len(patterns))
+    if spec.cast_dtype == 4:
+        return 0, block + np.array([to_bfloat16(patterns[i]) for i in kept], "<u2").tobytes()
+    return 0, block + np.array([patterns[i] for i in kept], "<u4").tobytes()
+
+
+# ---- section 4.10: cocktail ----
+
+
+def sample_places(key: int, one_in: int, count: int) -> list[int]:
+    noise = Noise.of_key(key)
+    return [place for place in range(count) if noise.of(place) < 65536 // one_in]
+
+
+def decode_cocktail(
+    header: Header, entry: IndexEntry, block: bytes, groups: Groups, count: int
+) -> np.ndarray:
+    del entry, groups
+    sections = Sections(block)
+    key, k = struct.unpack("<QI", sections.take(12))
+    sample = sample_places(key, header.variant, count)
+    check_block(k <= len(sample), "more values than the sample has")
+    read = take_index_list(sections, len(sample), k)
+    scales = np.frombuffer(sections.take(2 * -(-k // header.group)), "<u2")
+    integers = sections.take((k * header.bits + 7) // 8)
+    sections.check_end()
+    codes = read_bit_array(integers, header.bits, k) if k else np.zeros(0, np.int64)
+    values = np.zeros(count, "<u4")
+    places = [sample[i] for i in read()]
+    for number, pattern in enumerate(scales):
+        check_block(127 - 110 << 7 <= int(pattern) < 0x7F80, "scale out of range")
+        scale = np.array([int(pattern) << 16], "<u4").view("<f4")[0]
+        chosen = slice(number * header.group, (number + 1) * header.group)
+        m = (1 << header.bits - 1) - 1
+        q = np.where(codes[chosen] > m, codes[chosen] - (1 << header.bits), codes[chosen])
+        check_block(bool(np.all(q >= -m)), "integer below -m")
+        values[places[chosen]] = (q.astype("<f4") * (scale / np.float32(m))).view("<u4")
+    return values
+
+
+def encode_cocktail(spec: Spec, pieces: Pieces) -> tuple[int, bytes] | None:
+    """None: the block has to be stored."""
+    values = [(int(p), part, first + i) for patterns, part, first in pieces
+              for i, p in enumerate(patterns)]  # fmt: skip
+    if any(p & MAGNITUDE >= INFINITY for p, _, _ in values):
+        return None
+    _, first_part, first_index = pieces[0]
+    step = spec.context.get("step", 0)
+    key = Noise(spec.seed, step, first_part.tensor, (1 << 32) - 1, 0).key
+    key = mix64(key + first_index & (1 << 64) - 1)
+    sample = [values[i] for i in sample_places(key, spec.variant, len(values))]
+    kept = kept_places(spec.quantizer_step, [p & MAGNITUDE for p, _, _ in sample])
+    scales, codes = [], []
+    for at in range(0, len(kept), spec.group):
+        group = [sample[i] for i in kept[at : at + spec.group]]
+        scale = max(p & MAGNITUDE for p, _, _ in group) + 0xFFFF >> 16
+        if scale >= 0x7F80 or scale < 127 - 110 << 7:
+            return None
+        scales.append(scale)
+        draws = [Noise.of_tensor(spec, part.tensor).of(index) if spec.rounding else 32768
+                 for _, part, index in group]  # fmt: skip
+        x = np.array([p for p, _, _ in group], "<u4").view("<f4")
+        wide = np.array([scale << 16], "<u4").view("<f4")[0]
+        codes += levels(x, wide, spec.bits, draws)
+    block = struct.pack("<QI", key, len(kept)) + pack_index_list(kept, len(sample))
+    return 0, block + np.array(scales, "<u2").tobytes() + pack_bits(codes, spec.bits)
+
+
 # ---- all of them ----
 
 KERNELS: dict[int, Callable[[Header | Spec, int], Grouped]] = {
-    MXFP8: Mx, MXFP4: Mx, TERNGRAD: TernGrad, SIGN: Sign, HADAMARD: Hadamard,
+    MXFP8: Mx, MXFP4: Mx, QSGD: Levels, TERNGRAD: Levels, SIGN: Sign, HADAMARD: Hadamard,
 }  # fmt: skip
 
 
@@ -314,11 +484,12 @@ def decode(
     header: Header, entry: IndexEntry, block: bytes, groups: Groups, count: int
 ) -> np.ndarray:
     """The bit patterns of the `count` values of one fixed block."""
-    decoder = decode_natural if header.codec == NATURAL else decode_grouped
+    decoders = {NATURAL: decode_natural, TOP_K: decode_top_k, COCKTAIL: decode_cocktail}
+    decoder = decoders.get(header.codec, decode_grouped)
     return decoder(header, entry, block, groups, count)
 
 
-def encode(spec: Spec, pieces: Pieces) -> tuple[int, bytes]:
-    """outlier_count and bytes of one fixed block."""
-    encoder = encode_natural if spec.codec == NATURAL else encode_grouped
-    return encoder(spec, pieces)
+def encode(spec: Spec, pieces: Pieces) -> tuple[int, bytes] | None:
+    """outlier_count and bytes of one fixed block; None if it has to be stored."""
+    encoders = {NATURAL: encode_natural, TOP_K: encode_top_k, COCKTAIL: encode_cocktail}
+    return encoders.get(spec.codec, encode_grouped)(spec, pieces)

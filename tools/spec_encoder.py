@@ -19,7 +19,7 @@ import spec_blocks
 from spec_bits import pack_bits
 from spec_frame import (
     BLOCK, CAST, CODECS, CODED, DTYPES, FIXED, HADAMARD, MXFP4, MXFP8, NATURAL,
-    NEAR_LOSSLESS, STORED, TERNGRAD, DType, Header, IndexEntry, crc32c,
+    NEAR_LOSSLESS, QSGD, STORED, TERNGRAD, DType, Header, IndexEntry, crc32c,
 )  # fmt: skip
 from spec_noise import Noise
 
@@ -44,6 +44,7 @@ class Spec:
     mantissa: int = 0
     bits: int = 0
     cast_dtype: int = 0
+    variant: int = 0
     rounding: int = 0
     seed: int = 0
     block_values: int = 262144
@@ -76,14 +77,16 @@ CODEC_NUMBERS = {codec.name: number for number, codec in CODECS.items()}
 # What a codec's text need not say, as there is no choice.
 SET_FIELDS: dict[int, dict[str, object]] = {
     NATURAL: {"rounding": 1}, MXFP8: {"group": 32}, MXFP4: {"group": 32},
-    TERNGRAD: {"rounding": 1, "bits": 2}, HADAMARD: {"rounding": 1},
+    QSGD: {"rounding": 1}, TERNGRAD: {"rounding": 1, "bits": 2}, HADAMARD: {"rounding": 1},
 }  # fmt: skip
 SPEC_KEYS = {
     "group": ("group", int), "step": ("quantizer_step", float), "mantissa": ("mantissa", int),
-    "bits": ("bits", int), "dtype": ("cast_dtype", {"fp16": 3, "bf16": 4}.__getitem__),
+    "bits": ("bits", int), "dtype": ("cast_dtype", {"fp32": 1, "fp16": 3, "bf16": 4}.__getitem__),
     "rounding": ("rounding", ("nearest", "stochastic").index), "seed": ("seed", int),
     "block": ("block_values", int), "bucket": ("group", int), "clip": ("quantizer_step", float),
     "format": ("cast_dtype", {"e4m3": 25, "e5m2": 26}.__getitem__),
+    "norm": ("variant", ("l2", "max").index), "sample": ("variant", int),
+    "fraction": ("quantizer_step", float),
 }  # fmt: skip
 
 
@@ -397,8 +400,9 @@ def encode_block(spec: Spec, pieces: Pieces) -> tuple[IndexEntry, bytes]:
                     for patterns, _, _ in pieces for p in patterns]  # fmt: skip
         entry, block = entry_with(entry, kind=FIXED), np.array(narrowed, "<u2").tobytes()
     elif spec.codec >= NATURAL:
-        outliers, block = spec_baselines.encode(spec, pieces)
-        entry = entry_with(entry, kind=FIXED, outlier_count=outliers)
+        fixed = spec_baselines.encode(spec, pieces)
+        if fixed is not None:
+            entry, block = entry_with(entry, kind=FIXED, outlier_count=fixed[0]), fixed[1]
     if entry.kind != STORED and len(block) >= len(stored):
         entry, block = IndexEntry(0, STORED, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0), stored
     return entry_with(entry, length=len(block), hash=xxhash.xxh3_64_intdigest(block)), block
@@ -418,7 +422,7 @@ def header_of(spec: Spec, **fields: int | bytes) -> Header:
         "magic": b"GWRF", "dtype": spec.dtype, "codec": spec.codec, "coder": coder,
         "rounding": spec.rounding, "group": spec.group, "block_values": spec.block_values,
         "quantizer_step": spec.quantizer_step, "mantissa": spec.mantissa, "bits": spec.bits,
-        "cast_dtype": spec.cast_dtype, "seed": spec.seed, "segment_count": 1,
+        "cast_dtype": spec.cast_dtype, "seed": spec.seed, "variant": spec.variant, "segment_count": 1,
     }  # fmt: skip
     header = Header(**(known | spec.context | fields))
     return Header(**(vars(header) | {"table": table_of(header)}))

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 NONE, CAST, BLOCK, LOSSLESS, NEAR_LOSSLESS = range(5)
-NATURAL, MXFP8, MXFP4, TERNGRAD, SIGN, HADAMARD = 16, 17, 18, 20, 21, 23
+NATURAL, MXFP8, MXFP4, QSGD, TERNGRAD, SIGN, TOP_K, HADAMARD, COCKTAIL = range(16, 25)
 STORED, CODED, FIXED = range(3)
 ERROR_FRAME = 255
 
@@ -70,6 +70,7 @@ class Codec:
     group: Container[int] = range(1)
     bits: tuple[int, ...] = (0,)
     cast_dtypes: tuple[int, ...] = (0,)
+    variant: Container[int] = range(1)
     quantizer_step: tuple[float, float] = (0, 0)  # near_lossless: of the step form
     may_lack_step: bool = False
 
@@ -91,10 +92,14 @@ CODECS = {
     NATURAL: Codec("natural"),
     MXFP8: Codec("mxfp8", group=(32,), cast_dtypes=(25, 26)),
     MXFP4: Codec("mxfp4", group=(32,)),
+    QSGD: Codec("qsgd", group=FIXED_GROUPS, bits=tuple(range(2, 9)), variant=(0, 1)),
     TERNGRAD: Codec("terngrad", group=FIXED_GROUPS, bits=(2,), quantizer_step=(1, 8),
                     may_lack_step=True),
     SIGN: Codec("sign", group=FIXED_GROUPS),
+    TOP_K: Codec("top_k", counts_outliers=False, cast_dtypes=(1, 4), quantizer_step=(2**-20, 1)),
     HADAMARD: Codec("hadamard", group=[1 << k for k in range(4, 13)], bits=(4, 6, 8)),
+    COCKTAIL: Codec("cocktail", counts_outliers=False, group=FIXED_GROUPS, bits=(4, 6, 8),
+                    variant=range(1, 4097), quantizer_step=(2**-20, 1)),
 }  # fmt: skip
 
 
@@ -135,7 +140,7 @@ class Header:
     sequence: int
     seed: int
     first_value: int
-    reserved120: int  # I
+    variant: int  # I
     checksum: int  # I
 
     LAYOUT = struct.Struct("<4sH10BIId4B7I7QII")
@@ -253,7 +258,7 @@ def check_fields(header: Header) -> None:
     check_header(h.coder == (1 if is_coded else 0), f"coder {h.coder}")
     check_header(h.schedule <= 1, f"schedule {h.schedule}")
     check_header(h.rounding <= 1, f"rounding {h.rounding}")
-    check_header(h.reserved15 == h.reserved35 == h.reserved120 == 0, "a reserved field is not 0")
+    check_header(h.reserved15 == h.reserved35 == 0, "a reserved field is not 0")
 
     check_header(h.group in codec.group, f"group {h.group}")
     check_header(4096 <= h.block_values <= 1 << 20 and h.block_values % 4096 == 0,
@@ -264,6 +269,7 @@ def check_fields(header: Header) -> None:
     check_header(takes_step.takes_step(h.quantizer_step), f"quantizer_step {h.quantizer_step}")
     tables = range(16, 39) if h.is_step_form else (1,) if is_coded else (0,)  # section 5.3
     check_header(h.table in tables, f"table {h.table}")
+    check_header(h.variant in codec.variant, f"variant {h.variant}")
     check_header(h.bits in codec.bits, f"bits {h.bits}")
     check_header(h.cast_dtype in codec.cast_dtypes, f"cast_dtype {h.cast_dtype}")
     check_header(h.segment < h.segment_count, f"segment {h.segment} of {h.segment_count}")

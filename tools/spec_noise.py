@@ -37,6 +37,12 @@ class Noise:
         self.key = mix64(key + phase & MASK64)
 
     @staticmethod
+    def of_key(key: int) -> Noise:
+        noise = Noise(0, 0, 0, 0, 0)
+        noise.key = key
+        return noise
+
+    @staticmethod
     def of_tensor(spec: Seeded, tensor: int) -> Noise:
         c = spec.context
         return Noise(spec.seed, c.get("step", 0), tensor, c.get("sender", 0), c.get("phase", 0))

@@ -26,11 +26,13 @@ struct CodecSpec {
   CodecId id = CodecId::kNone;
   std::uint32_t group = 0;      // values that share a scale; 0: the codec has none
   double step = 0;              // near_lossless: step / RMS of the group; 0: mantissa form
+                                // terngrad: clip; top_k, cocktail: fraction that is kept
   std::uint8_t mantissa = 0;    // near_lossless: mantissa bits kept; 0: step form
-  std::uint8_t bits = 0;        // block: bits per value
-  DType cast_dtype = DType{0};  // cast: what the values become
+  std::uint8_t bits = 0;        // block, qsgd, hadamard, cocktail: bits per value
+  DType cast_dtype = DType{0};  // cast, top_k, mxfp8: what the values become
   Rounding rounding = Rounding::kNearest;
   std::uint64_t seed = 0;               // stochastic rounding
+  std::uint32_t variant = 0;            // qsgd: 0 l2, 1 max; cocktail: 1 / part that is sampled
   std::uint32_t block_values = 262144;  // values per block; each block decodes alone
 
   // Errors: kUnknownCodec, kUnknownParameter (the message lists the valid ones), kOutOfRange

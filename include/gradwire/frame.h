@@ -18,9 +18,12 @@ enum class CodecId : std::uint8_t {
   kNatural = 16,
   kMxfp8 = 17,
   kMxfp4 = 18,
+  kQsgd = 19,
   kTernGrad = 20,
   kSign = 21,
+  kTopK = 22,
   kHadamard = 23,
+  kCocktail = 24,
 };
 
 enum class Rounding : std::uint8_t { kNearest = 0, kStochastic = 1 };

@@ -56,6 +56,18 @@ Status decode_hadamard_block(const BlockContext& context, const BlockEntry& entr
                              std::span<const std::byte> bytes, std::span<const PieceOut> pieces,
                              CodedScratch& scratch);
 
+bool encode_top_k_block(const BlockContext& context, std::span<const Piece> pieces,
+                        CodedScratch& scratch, std::span<std::byte> out, BlockEntry* entry);
+Status decode_top_k_block(const BlockContext& context, const BlockEntry& entry,
+                          std::span<const std::byte> bytes, std::span<const PieceOut> pieces,
+                          CodedScratch& scratch);
+
+bool encode_cocktail_block(const BlockContext& context, std::span<const Piece> pieces,
+                           CodedScratch& scratch, std::span<std::byte> out, BlockEntry* entry);
+Status decode_cocktail_block(const BlockContext& context, const BlockEntry& entry,
+                             std::span<const std::byte> bytes, std::span<const PieceOut> pieces,
+                             CodedScratch& scratch);
+
 }  // namespace gradwire::internal
 
 #endif  // GRADWIRE_CODEC_FIXED_BLOCK_H_

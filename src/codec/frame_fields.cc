@@ -32,6 +32,7 @@ FrameHeader make_header(const CodecSpec& spec, DType dtype, const FrameContext& 
   header.step = context.step;
   header.sequence = context.sequence;
   header.seed = spec.seed;
+  header.variant = spec.variant;
   header.first_value = context.first_value;
   return header;
 }
@@ -46,6 +47,7 @@ CodecSpec header_spec(const FrameHeader& header) {
   spec.cast_dtype = header.cast_dtype;
   spec.rounding = header.rounding;
   spec.seed = header.seed;
+  spec.variant = header.variant;
   spec.block_values = header.block_values;
   return spec;
 }

@@ -5,6 +5,7 @@
 #include "codec/fixed_block.h"
 #include "codec/grouped_block.h"
 #include "core/float_bits.h"
+#include "frame/limits.h"
 #include "quantize/group_sums.h"
 #include "quantize/hadamard.h"
 #include "quantize/levels.h"
@@ -70,7 +71,7 @@ const char* decode_levels(std::uint32_t scale, unsigned bits, float divisor,
   return nullptr;
 }
 
-// terngrad (4.6).
+// qsgd, terngrad (4.6).
 struct LevelsKernel {
   using Scale = std::uint32_t;  // float32
   static constexpr Scale kRaw = 0x7FC00000u;
@@ -101,6 +102,9 @@ struct LevelsKernel {
  private:
   float scale_of(const std::byte* values, std::size_t count, std::uint32_t largest) const {
     const float most = float32_from_bits(largest);
+    if (spec.id == CodecId::kQsgd) {
+      return spec.variant == kQsgdMax ? most : norm_up_ref(values, count, largest);
+    }
     if (spec.step == 0) return most;
     // Clipped to `clip` times the RMS: beyond the scale integers stop at m.
     return std::min(most, rms_up_ref(values, count, largest, spec.step));

@@ -25,9 +25,12 @@ enum class Parameter : std::uint8_t {
   kSeed,
   kBlock,
   // Names that the papers of the baselines use.
-  kFormat,  // cast_dtype
-  kBucket,  // group
-  kClip,    // step
+  kFormat,    // cast_dtype
+  kBucket,    // group
+  kClip,      // step
+  kFraction,  // step
+  kNorm,      // variant
+  kSample,    // variant
 };
 
 // Encodes one block into `out`; false when it would need more than out.size() bytes. Fills all

@@ -40,12 +40,34 @@ constexpr CodecSpec sign_spec() {
   return spec;
 }
 
+constexpr CodecSpec top_k_spec() {
+  CodecSpec spec;
+  spec.id = CodecId::kTopK;
+  spec.step = 0.01;
+  spec.cast_dtype = DType::kBFloat16;
+  return spec;
+}
+
+// The setting of the paper's own runs: 10 % sampled, 20 % of these kept.
+constexpr CodecSpec cocktail_spec() {
+  CodecSpec spec;
+  spec.id = CodecId::kCocktail;
+  spec.step = 0.2;
+  spec.variant = 10;
+  spec.bits = 4;
+  spec.group = 128;
+  return spec;
+}
+
 inline constexpr Parameter kNaturalKeys[] = {Parameter::kSeed, Parameter::kBlock};
 inline constexpr std::string_view kNaturalExamples[] = {"natural"};
 inline constexpr Parameter kMxfp8Keys[] = {Parameter::kFormat, Parameter::kBlock};
 inline constexpr std::string_view kMxfp8Examples[] = {"mxfp8", "mxfp8:format=e5m2"};
 inline constexpr Parameter kMxfp4Keys[] = {Parameter::kBlock};
 inline constexpr std::string_view kMxfp4Examples[] = {"mxfp4"};
+inline constexpr Parameter kQsgdKeys[] = {Parameter::kBits, Parameter::kBucket, Parameter::kNorm,
+                                          Parameter::kSeed, Parameter::kBlock};
+inline constexpr std::string_view kQsgdExamples[] = {"qsgd", "qsgd:bits=8,norm=max"};
 inline constexpr Parameter kTernGradKeys[] = {Parameter::kBucket, Parameter::kClip,
                                               Parameter::kSeed, Parameter::kBlock};
 inline constexpr std::string_view kTernGradExamples[] = {"terngrad",
@@ -55,6 +77,15 @@ inline constexpr std::string_view kSignExamples[] = {"sign"};
 inline constexpr Parameter kHadamardKeys[] = {Parameter::kBits, Parameter::kGroup, Parameter::kSeed,
                                               Parameter::kBlock};
 inline constexpr std::string_view kHadamardExamples[] = {"hadamard"};
+
+inline constexpr Parameter kTopKKeys[] = {Parameter::kFraction, Parameter::kDtype,
+                                          Parameter::kBlock};
+inline constexpr std::string_view kTopKExamples[] = {"top_k", "top_k:fraction=0.25,dtype=fp32"};
+inline constexpr Parameter kCocktailKeys[] = {
+    Parameter::kSample,   Parameter::kFraction, Parameter::kBits, Parameter::kGroup,
+    Parameter::kRounding, Parameter::kSeed,     Parameter::kBlock};
+inline constexpr std::string_view kCocktailExamples[] = {
+    "cocktail", "cocktail:sample=2,fraction=0.5,rounding=stochastic"};
 
 inline constexpr std::array kBaselineEntries = {
     CodecEntry{
@@ -92,6 +123,18 @@ inline constexpr std::array kBaselineEntries = {
         .decode_block = decode_mx_block,
     },
     CodecEntry{
+        .defaults = levels_spec(CodecId::kQsgd, 4, 512),
+        .summary = "QSGD: small integers relative to the norm of a bucket, rounded at random",
+        .parameters = "bits=2..8, bucket=N, norm=l2|max, seed=N, block=N",
+        .bound = "|x - x'| <= step x (1 + 2^-10), step = norm of the bucket / (2^(bits-1) - 1); "
+                 "unbiased",
+        .keys = kQsgdKeys,
+        .examples = kQsgdExamples,
+        .kind = BlockKind::kFixed,
+        .encode_block = encode_levels_block,
+        .decode_block = decode_levels_block,
+    },
+    CodecEntry{
         .defaults = levels_spec(CodecId::kTernGrad, 2, 4096),
         .summary = "TernGrad: -1, 0 or 1 times the largest magnitude of a bucket, at random",
         .parameters = "bucket=N, clip=X, seed=N, block=N",
@@ -115,6 +158,19 @@ inline constexpr std::array kBaselineEntries = {
         .decode_block = decode_sign_block,
     },
     CodecEntry{
+        .defaults = top_k_spec(),
+        .summary = "the largest magnitudes of each block, the other values 0; for use with error "
+                   "feedback",
+        .parameters = "fraction=X, dtype=bf16|fp32, block=N",
+        .bound = "kept values: exact (fp32) or 2^-8 |x| (bf16); others: |x|, not above any kept "
+                 "magnitude",
+        .keys = kTopKKeys,
+        .examples = kTopKExamples,
+        .kind = BlockKind::kFixed,
+        .encode_block = encode_top_k_block,
+        .decode_block = decode_top_k_block,
+    },
+    CodecEntry{
         .defaults = levels_spec(CodecId::kHadamard, 4, 128),
         .summary = "randomized Hadamard rotation of a group, then small integers (THC, SDP4Bit)",
         .parameters = "bits=4|6|8, group=2^N, seed=N, block=N",
@@ -125,6 +181,19 @@ inline constexpr std::array kBaselineEntries = {
         .kind = BlockKind::kFixed,
         .encode_block = encode_hadamard_block,
         .decode_block = decode_hadamard_block,
+    },
+    CodecEntry{
+        .defaults = cocktail_spec(),
+        .summary = "CocktailSGD: a random sample, of it the largest magnitudes, as small integers; "
+                   "for use with error feedback",
+        .parameters = "sample=N (one in N), fraction=X, bits=4|6|8, group=N, "
+                      "rounding=nearest|stochastic, seed=N, block=N",
+        .bound = "kept values: as block; others: |x|",
+        .keys = kCocktailKeys,
+        .examples = kCocktailExamples,
+        .kind = BlockKind::kFixed,
+        .encode_block = encode_cocktail_block,
+        .decode_block = decode_cocktail_block,
     },
 };
 

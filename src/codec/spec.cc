@@ -36,6 +36,12 @@ std::string_view parameter_key(Parameter parameter) noexcept {
       return "bucket";
     case Parameter::kClip:
       return "clip";
+    case Parameter::kFraction:
+      return "fraction";
+    case Parameter::kNorm:
+      return "norm";
+    case Parameter::kSample:
+      return "sample";
   }
   return "";
 }
@@ -67,6 +73,7 @@ struct DTypeKey {
 };
 constexpr DTypeKey kDTypeKeys[] = {{"bf16", "bfloat16", DType::kBFloat16},
                                    {"fp16", "float16", DType::kFloat16},
+                                   {"fp32", "float32", DType::kFloat32},
                                    {"e4m3", "float8_e4m3", DType::kFloat8E4M3},
                                    {"e5m2", "float8_e5m2", DType::kFloat8E5M2}};
 
@@ -103,6 +110,7 @@ Status set_parameter(Parameter key, std::string_view text, CodecSpec* spec) {
   switch (key) {
     case Parameter::kStep:
     case Parameter::kClip:
+    case Parameter::kFraction:
       spec->mantissa = 0;
       return read_number(key, text, "a number", &spec->step);
     case Parameter::kMantissa:
@@ -113,6 +121,14 @@ Status set_parameter(Parameter key, std::string_view text, CodecSpec* spec) {
     case Parameter::kGroup:
     case Parameter::kBucket:
       return read_number(key, text, "a whole number", &spec->group);
+    case Parameter::kSample:
+      return read_number(key, text, "a whole number", &spec->variant);
+    case Parameter::kNorm:
+      if (text != "l2" && text != "max") {
+        return out_of_range("norm", std::string(text), "l2 or max");
+      }
+      spec->variant = text == "max" ? kQsgdMax : kQsgdL2;
+      return {};
     case Parameter::kSeed:
       return read_number(key, text, "a whole number below 2^64", &spec->seed);
     case Parameter::kBlock:
@@ -146,6 +162,7 @@ std::string parameter_text(Parameter key, const CodecSpec& spec) {
   switch (key) {
     case Parameter::kStep:
     case Parameter::kClip:
+    case Parameter::kFraction:
       return double_text(spec.step);
     case Parameter::kMantissa:
       return std::to_string(spec.mantissa);
@@ -159,6 +176,10 @@ std::string parameter_text(Parameter key, const CodecSpec& spec) {
       return std::to_string(spec.group);
     case Parameter::kRounding:
       return spec.rounding == Rounding::kNearest ? "nearest" : "stochastic";
+    case Parameter::kSample:
+      return std::to_string(spec.variant);
+    case Parameter::kNorm:
+      return spec.variant == kQsgdMax ? "max" : "l2";
     case Parameter::kSeed:
       return std::to_string(spec.seed);
     case Parameter::kBlock:
@@ -171,7 +192,10 @@ std::string parameter_text(Parameter key, const CodecSpec& spec) {
 // reader should not have to know by heart.
 bool is_shown(Parameter key, const CodecSpec& spec, const CodecSpec& defaults) {
   if (key == Parameter::kStep && spec.mantissa != 0) return false;
-  if (key == Parameter::kBits || key == Parameter::kDtype || key == Parameter::kFormat) return true;
+  if (key == Parameter::kBits || key == Parameter::kDtype || key == Parameter::kFormat ||
+      key == Parameter::kFraction) {
+    return true;
+  }
   return parameter_text(key, spec) != parameter_text(key, defaults);
 }
 
@@ -240,7 +264,7 @@ Status check_step(const CodecSpec& spec, const CodecLimits& limits) {
   }
   const RealRange range = mantissa_form ? RealRange{} : limits.quantizer_step;
   if (range.contains(spec.step)) return {};
-  return out_of_range(key_name(spec.id, {Parameter::kClip, Parameter::kStep}),
+  return out_of_range(key_name(spec.id, {Parameter::kClip, Parameter::kFraction, Parameter::kStep}),
                       double_text(spec.step),
                       mantissa_form ? "0 if mantissa is given" : range_text(range));
 }
@@ -266,6 +290,10 @@ Status check_spec(const CodecSpec& spec) {
     return out_of_range(key_name(spec.id, {Parameter::kFormat, Parameter::kDtype}),
                         dtype == 0 ? "0" : std::string(dtype_name(spec.cast_dtype)),
                         dtypes_text(limits->cast_dtypes));
+  }
+  if (!limits->variant.contains(spec.variant)) {
+    return out_of_range(key_name(spec.id, {Parameter::kNorm, Parameter::kSample}),
+                        std::to_string(spec.variant), range_text(limits->variant));
   }
   const auto rounding = static_cast<std::uint32_t>(spec.rounding);
   if (!has_number(limits->roundings, rounding)) {

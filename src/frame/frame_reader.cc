@@ -68,8 +68,7 @@ Status check_place(const FrameHeader& header) {
   if (header.segment >= header.segment_count) {
     return bad_field(header, HeaderField::segment, "less than segment_count");
   }
-  for (const HeaderField field :
-       {HeaderField::reserved_15, HeaderField::reserved_35, HeaderField::reserved_120}) {
+  for (const HeaderField field : {HeaderField::reserved_15, HeaderField::reserved_35}) {
     if (header_field_text(header, field) != "0") return bad_field(header, field, "0");
   }
   return {};
@@ -126,6 +125,9 @@ Status check_codec(const FrameHeader& header) {
     return bad_field(header, HeaderField::group, range_text(limits->group));
   }
   GRADWIRE_RETURN_IF_ERROR(check_step(header, *limits));
+  if (!limits->variant.contains(header.variant)) {
+    return bad_field(header, HeaderField::variant, range_text(limits->variant));
+  }
   if (!is_table(header)) {
     return bad_field(header, HeaderField::table, "a built-in table of this codec");
   }

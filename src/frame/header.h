@@ -51,7 +51,7 @@
   FIELD(96, std::uint64_t, sequence)       \
   FIELD(104, std::uint64_t, seed)          \
   FIELD(112, std::uint64_t, first_value)   \
-  FIELD(120, std::uint32_t, reserved_120)  \
+  FIELD(120, std::uint32_t, variant)       \
   FIELD(124, std::uint32_t, checksum)
 
 namespace gradwire::internal {

@@ -35,6 +35,7 @@ constexpr std::uint32_t kAnyRounding = kStochastic | CodecLimits{}.roundings;
 constexpr Range kCodedGroups{64, 4096, 64};
 constexpr Range kFixedGroups{8, 4096, 8};
 constexpr Range kMxGroups{32, 32, 1};
+constexpr RealRange kFractions{0x1p-20, 1, false};
 constexpr Range kRotatedGroups{16, 4096, Range::kPowerOfTwo};
 
 // In the order of their numbers.
@@ -85,6 +86,15 @@ constexpr std::array kLimits = {
                 .kind = BlockKind::kFixed,
                 .counts_outliers = true,
                 .group = kMxGroups},
+    CodecLimits{.id = CodecId::kQsgd,
+                .name = "qsgd",
+                .dtypes = kFloat32,
+                .kind = BlockKind::kFixed,
+                .counts_outliers = true,
+                .group = kFixedGroups,
+                .bits = set_of({2u, 3u, 4u, 5u, 6u, 7u, 8u}),
+                .roundings = kStochastic,
+                .variant = {0, 1, 1}},
     CodecLimits{.id = CodecId::kTernGrad,
                 .name = "terngrad",
                 .dtypes = kFloat32,
@@ -100,6 +110,12 @@ constexpr std::array kLimits = {
                 .kind = BlockKind::kFixed,
                 .counts_outliers = true,
                 .group = kFixedGroups},
+    CodecLimits{.id = CodecId::kTopK,
+                .name = "top_k",
+                .dtypes = kFloat32,
+                .kind = BlockKind::kFixed,
+                .cast_dtypes = set_of({DType::kFloat32, DType::kBFloat16}),
+                .quantizer_step = kFractions},
     CodecLimits{.id = CodecId::kHadamard,
                 .name = "hadamard",
                 .dtypes = kFloat32,
@@ -108,6 +124,15 @@ constexpr std::array kLimits = {
                 .group = kRotatedGroups,
                 .bits = set_of({4u, 6u, 8u}),
                 .roundings = kStochastic},
+    CodecLimits{.id = CodecId::kCocktail,
+                .name = "cocktail",
+                .dtypes = kFloat32,
+                .kind = BlockKind::kFixed,
+                .group = kFixedGroups,
+                .bits = set_of({4u, 6u, 8u}),
+                .roundings = kAnyRounding,
+                .variant = {1, 4096, 1},
+                .quantizer_step = kFractions},
 };
 
 // The names of the numbers that a set has: "a", "a or b", "a, b or c".

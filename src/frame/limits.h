@@ -39,6 +39,10 @@ struct RealRange {
   bool is_none() const noexcept { return most == 0; }
 };
 
+// Numbers of `variant` for qsgd: what its scale is.
+inline constexpr std::uint32_t kQsgdL2 = 0;
+inline constexpr std::uint32_t kQsgdMax = 1;
+
 inline constexpr Range kBlockValuesRange{4096, 1048576, 4096};
 inline constexpr Range kMantissaRange{2, 16, 1};
 
@@ -54,6 +58,7 @@ struct CodecLimits {
   std::uint32_t bits = 0;
   std::uint32_t cast_dtypes = 0;
   std::uint32_t roundings = 1u << static_cast<unsigned>(Rounding::kNearest);
+  Range variant = {};
   RealRange quantizer_step = {};  // near_lossless: in the step form
 };
 

@@ -47,6 +47,15 @@ BASELINES = {
     "mxfp4": lambda chance: "mxfp4:",
     "terngrad": lambda chance: (f"terngrad:bucket={8 * chance.randint(1, 80)},"
                                 f"clip={chance.choice([0, 1.25, 2.5])},{seed_text(chance)}"),
+    "qsgd": lambda chance: (f"qsgd:bits={chance.randint(2, 8)},bucket={8 * chance.randint(1, 80)},"
+                            f"norm={chance.choice(['l2', 'max'])},{seed_text(chance)}"),
+    "top_k": lambda chance: (f"top_k:fraction={2 ** chance.uniform(-12, 0)!r},"
+                             f"dtype={chance.choice(['fp32', 'bf16'])}"),
+    "cocktail": lambda chance: (f"cocktail:sample={chance.choice([1, 2, 3, 10])},"
+                                f"fraction={2 ** chance.uniform(-8, 0)!r},"
+                                f"bits={chance.choice([4, 6, 8])},group={8 * chance.randint(1, 40)},"
+                                f"rounding={chance.choice(['nearest', 'stochastic'])},"
+                                f"{seed_text(chance)}"),
     "sign": lambda chance: f"sign:bucket={8 * chance.randint(1, 80)}",
     "hadamard": lambda chance: (f"hadamard:bits={chance.choice([4, 6, 8])},"
                                 f"group={1 << chance.randint(4, 9)},{seed_text(chance)}"),

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "frame/limits.h"
+
 namespace gradwire::test {
 namespace {
 
@@ -64,9 +66,10 @@ double cast_bound(double value, DType dtype) {
   return std::ldexp(0.5, exponent - mantissa);
 }
 
-// Sum and largest of the magnitudes.
+// Sums and largest of the magnitudes.
 struct Magnitudes {
   double sum = 0;
+  double squares = 0;
   double largest = 0;
 };
 
@@ -75,6 +78,7 @@ Magnitudes magnitudes_of(const Group& group) {
   for (std::size_t i = group.begin; i < group.end; ++i) {
     const double magnitude = std::abs(group.given.value(i));
     magnitudes.sum += magnitude;
+    magnitudes.squares += magnitude * magnitude;
     magnitudes.largest = std::max(magnitudes.largest, magnitude);
   }
   return magnitudes;
@@ -90,6 +94,11 @@ double baseline_step(const Group& group, const CodecSpec& spec) {
       return std::max(std::ldexp(magnitudes.largest, -18), 0x1p-137);
     case CodecId::kMxfp4:
       return std::max(std::ldexp(magnitudes.largest, -4), 0x1p-129);
+    case CodecId::kQsgd: {  // both norms are rounded up by less than 2^-8
+      const double norm =
+          spec.variant == internal::kQsgdMax ? magnitudes.largest : std::sqrt(magnitudes.squares);
+      return norm / ((1 << (spec.bits - 1)) - 1) * (1 + 0x1p-8);
+    }
     case CodecId::kTernGrad:
     case CodecId::kSign:
       return magnitudes.largest * (1 + 0x1p-10);
@@ -115,10 +124,15 @@ double bound_of(const CodecSpec& spec, double value, double group_step) {
       return group_step + std::abs(value) / 8;
     case CodecId::kMxfp4:
       return group_step + std::abs(value) / 4;
+    case CodecId::kQsgd:
     case CodecId::kTernGrad:
     case CodecId::kSign:
     case CodecId::kHadamard:
       return group_step;
+    case CodecId::kTopK:
+      return std::abs(value);
+    case CodecId::kCocktail:  // kept values of all parameters of a block share scales
+      return std::numeric_limits<double>::max();
     default:
       return 0;
   }

@@ -45,6 +45,8 @@ void add_baseline_fields(Random& random, CodecSpec* spec) {
     }
     return number;
   };
+  spec->variant = static_cast<std::uint32_t>(
+      pick(random, limits.variant.least, std::min(limits.variant.most, 12u)));
   spec->bits = static_cast<std::uint8_t>(pick_of(limits.bits));
   spec->cast_dtype = static_cast<DType>(pick_of(limits.cast_dtypes));
   spec->rounding = static_cast<Rounding>(pick_of(limits.roundings));

@@ -147,6 +147,43 @@ TEST(Spec, OutOfRangeNamesFieldValueAndRange) {
   }
 }
 
+TEST(Spec, BaselinesHaveTheKeysOfTheirPapers) {
+  EXPECT_EQ(canonical("natural:seed=3"), "natural:seed=3");
+  EXPECT_EQ(canonical("mxfp8"), "mxfp8:format=e4m3");
+  EXPECT_EQ(canonical("mxfp8:format=e5m2"), "mxfp8:format=e5m2");
+  EXPECT_EQ(canonical("mxfp4"), "mxfp4");
+  EXPECT_EQ(canonical("qsgd"), "qsgd:bits=4");
+  EXPECT_EQ(canonical("qsgd:bucket=128,norm=max"), "qsgd:bits=4,bucket=128,norm=max");
+  EXPECT_EQ(canonical("terngrad:clip=2.5"), "terngrad:clip=2.5");
+  EXPECT_EQ(canonical("sign:bucket=64"), "sign:bucket=64");
+  EXPECT_EQ(canonical("top_k"), "top_k:fraction=0.01,dtype=bf16");
+  EXPECT_EQ(canonical("top_k:dtype=float32"), "top_k:fraction=0.01,dtype=fp32");
+  EXPECT_EQ(canonical("hadamard:group=512"), "hadamard:bits=4,group=512");
+  EXPECT_EQ(canonical("cocktail:sample=5"), "cocktail:sample=5,fraction=0.2,bits=4");
+  struct Bad {
+    const char* text;
+    const char* field;
+    const char* range;
+  };
+  for (const Bad& bad : {Bad{"mxfp8:format=bf16", "format", "float8_e4m3 or float8_e5m2"},
+                         {"qsgd:bits=1", "bits", "2, 3, 4, 5, 6, 7 or 8"},
+                         {"qsgd:norm=rms", "norm", "l2 or max"},
+                         {"qsgd:bucket=0", "bucket", "from 8 to 4096, a multiple of 8"},
+                         {"terngrad:clip=0.5", "clip", "0 or from 1 to 8"},
+                         {"terngrad:clip=nan", "clip", "0 or from 1 to 8"},
+                         {"top_k:fraction=0", "fraction", "from 9.5367431640625e-07 to 1"},
+                         {"top_k:fraction=1.5", "fraction", "from 9.5367431640625e-07 to 1"},
+                         {"top_k:dtype=fp16", "dtype", "float32 or bfloat16"},
+                         {"hadamard:group=96", "group", "a power of two from 16 to 4096"},
+                         {"cocktail:sample=0", "sample", "from 1 to 4096"}}) {
+    const Error error = parse_error(bad.text);
+    EXPECT_EQ(error.code, ErrorCode::kOutOfRange) << bad.text;
+    EXPECT_EQ(error.field, bad.field) << bad.text;
+    EXPECT_NE(error.message.find(std::string(bad.field) + " is "), std::string::npos);
+    EXPECT_NE(error.message.find(bad.range), std::string::npos) << error.message;
+  }
+}
+
 TEST(Spec, TwiceWithoutValueOrExcludedIsInvalid) {
   for (const char* text : {"none:block=4096,block=4096", "block:bits", "near_lossless:step",
                            "near_lossless:step=1,mantissa=6", "near_lossless:mantissa=6,step=1"}) {

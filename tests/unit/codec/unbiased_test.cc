@@ -67,7 +67,8 @@ TEST(UnbiasedCodecCheck, FindsABias) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Claims, UnbiasedCodec,
-                         ::testing::Values("int4", "natural", "terngrad", "hadamard"),
+                         ::testing::Values("int4", "natural", "terngrad", "hadamard", "qsgd",
+                                           "qsgd:bits=2,norm=max"),
                          [](const auto& one) {
                            return test::case_name({one.param, DType::kFloat32});
                          });

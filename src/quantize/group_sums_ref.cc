@@ -18,7 +18,8 @@ std::uint32_t field_of(std::uint32_t magnitude) noexcept { return std::max(magni
 std::uint32_t aligned(std::uint32_t magnitude, std::uint32_t top) noexcept {
   const std::uint32_t hidden = magnitude > kMantissa ? kMantissa + 1 : 0;
   const std::uint32_t significand = (magnitude & kMantissa) | hidden;
-  return (significand << 8) >> std::min(top - field_of(magnitude), 31u);
+  const std::uint32_t down = std::min(top - field_of(magnitude), 32u);
+  return static_cast<std::uint32_t>((std::uint64_t{significand} << 8) >> down);
 }
 
 // Sum of squares of the magnitudes in units of 2^(A - 127 - 15), rounded up: 16 bits and one.

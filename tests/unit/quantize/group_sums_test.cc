@@ -58,6 +58,10 @@ TEST(GroupSums, MeansOfBothSigns) {
       sign_means_ref(bytes_of({1, -2, 3, -0.0f, -5}).data(), 5, float32_bits(5.0f));
   EXPECT_EQ(means.positive, 4.0f / 3);
   EXPECT_EQ(means.negative, 3.5f);
+  // 2^-31 of the largest is the last unit, 2^-32 is nothing.
+  EXPECT_EQ(sign_means_ref(bytes_of({-1, 0x1p-31f}).data(), 2, float32_bits(1.0f)).positive,
+            0x1p-31f);
+  EXPECT_EQ(sign_means_ref(bytes_of({-1, 0x1p-32f}).data(), 2, float32_bits(1.0f)).positive, 0);
   const SignMeans one = sign_means_ref(bytes_of({-7}).data(), 1, float32_bits(7.0f));
   EXPECT_EQ(one.positive, 0);
   EXPECT_EQ(one.negative, 7);

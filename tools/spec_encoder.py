@@ -365,6 +365,7 @@ def fixed_point_block(spec: Spec, pieces: Pieces) -> tuple[IndexEntry, bytes]:
     m = (1 << spec.bits - 1) - 1
     scales, integers, raw = [], [], []
     for patterns, part, first in pieces:
+        noise = Noise.of_tensor(spec, part.tensor)
         for at in range(0, len(patterns), spec.group):
             group = patterns[at : at + spec.group]
             largest = int(max(group & 0x7FFFFFFF))
@@ -381,7 +382,7 @@ def fixed_point_block(spec: Spec, pieces: Pieces) -> tuple[IndexEntry, bytes]:
             s = np.array([scale << 16], np.uint32).view("<f4")[0]
             t = group.view("<f4") * (np.float32(m) / s)
             for i, f in enumerate(np.rint(t.astype(np.float64) * 65536)):
-                up = Noise.of_tensor(spec, part.tensor).of(first + at + i) if spec.rounding else 32768
+                up = noise.of(first + at + i) if spec.rounding else 32768
                 integers.append(min(max(int(f) + up >> 16, -m), m))
     block = np.array(scales, "<u2").tobytes() + pack_bits(integers, spec.bits)
     block += b"".join(group.tobytes() for group in raw)
@@ -422,7 +423,8 @@ def header_of(spec: Spec, **fields: int | bytes) -> Header:
         "magic": b"GWRF", "dtype": spec.dtype, "codec": spec.codec, "coder": coder,
         "rounding": spec.rounding, "group": spec.group, "block_values": spec.block_values,
         "quantizer_step": spec.quantizer_step, "mantissa": spec.mantissa, "bits": spec.bits,
-        "cast_dtype": spec.cast_dtype, "seed": spec.seed, "variant": spec.variant, "segment_count": 1,
+        "cast_dtype": spec.cast_dtype, "seed": spec.seed, "variant": spec.variant,
+        "segment_count": 1,
     }  # fmt: skip
     header = Header(**(known | spec.context | fields))
     return Header(**(vars(header) | {"table": table_of(header)}))

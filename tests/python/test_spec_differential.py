@@ -53,7 +53,8 @@ BASELINES = {
                              f"dtype={chance.choice(['fp32', 'bf16'])}"),
     "cocktail": lambda chance: (f"cocktail:sample={chance.choice([1, 2, 3, 10])},"
                                 f"fraction={2 ** chance.uniform(-8, 0)!r},"
-                                f"bits={chance.choice([4, 6, 8])},group={8 * chance.randint(1, 40)},"
+                                f"bits={chance.choice([4, 6, 8])},"
+                                f"group={8 * chance.randint(1, 40)},"
                                 f"rounding={chance.choice(['nearest', 'stochastic'])},"
                                 f"{seed_text(chance)}"),
     "sign": lambda chance: f"sign:bucket={8 * chance.randint(1, 80)}",

@@ -85,9 +85,11 @@ void BucketReducer::wait_until_idle() {
 
 Status BucketReducer::configure_later(const ReducerSettings& settings) {
   wait_until_idle();
+  ReducerSettings old;  // dropped without the lock: its choose_codec may wait for the GIL
   const std::lock_guard lock(mutex_);
   if (stopping_) return error_of(ErrorCode::kRetired, "", "this handle was shut down");
-  settings_ = settings;
+  old = std::exchange(settings_, settings);
+  choice_error_.reset();
   attached_ = true;
   stats_ = {};
   return {};
@@ -126,6 +128,17 @@ void BucketReducer::set_step(std::uint64_t step) {
   wait_until_idle();
   const std::lock_guard lock(mutex_);
   step_ = step;
+}
+
+CodecSpec BucketReducer::codec() const {
+  const std::lock_guard lock(mutex_);
+  return settings_.codec;
+}
+
+void BucketReducer::set_codec(const CodecSpec& codec) {
+  wait_until_idle();
+  const std::lock_guard lock(mutex_);
+  settings_.codec = codec;
 }
 
 ReducerStats BucketReducer::stats() const {
@@ -184,15 +197,40 @@ std::vector<PartLayout> BucketReducer::layout(const c10d::GradBucket& bucket) {
   return parts;
 }
 
+void BucketReducer::begin_step() {
+  ReducerSettings::ChooseCodec choose;
+  std::uint64_t step = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    step_begins_ = true;
+    choice_error_.reset();
+    if (!attached_) return;
+    choose = settings_.choose_codec;
+    step = step_;
+  }
+  if (!choose) return;
+  const Result<CodecSpec> codec = choose(step);
+  const std::lock_guard lock(mutex_);
+  if (codec.ok()) {
+    settings_.codec = *codec;
+  } else {
+    choice_error_ = codec.error();
+  }
+}
+
 BucketReducer::Future BucketReducer::submit(c10d::GradBucket& bucket) {
   const at::Tensor& buffer = bucket.getBuffer();
+  // Not "after a last bucket": a backward that raised has seen none.
+  if (bucket.getIndex() == 0) begin_step();
   bool attached = false;
+  std::optional<Error> error;
   {
     const std::lock_guard lock(mutex_);
     attached = attached_;
-    // Not "after a last bucket": a backward that raised has seen none.
-    if (bucket.getIndex() == 0) step_begins_ = true;
+    error = choice_error_;
+    if (error.has_value() && bucket.isLast()) ++step_, ++stats_.steps;
   }
+  if (error.has_value()) return failed(std::move(*error));
   // Gloo adds sparse gradients itself; their values are too few per index to be worth more.
   if (!attached || buffer.layout() != at::kStrided) return plain_all_reduce(bucket);
   if (!buffer.device().is_cpu()) {
@@ -220,11 +258,12 @@ BucketReducer::Future BucketReducer::enqueue(c10d::GradBucket& bucket, DType dty
   {
     const std::lock_guard lock(mutex_);
     if (!stopping_) {
-      item.settings = settings_;
       item.parts = layout(bucket);
-      item.step = step_;
+      item.options.codec = settings_.codec;
+      item.options.step = step_;
+      item.options.deadline = settings_.deadline;
       item.is_first = std::exchange(step_begins_, false);
-      item.measure_error = is_sampled(stats_.buckets, settings_.measure_every);
+      item.options.measure_error = is_sampled(stats_.buckets, settings_.measure_every);
       ++stats_.buckets;
       if (item.is_last) ++step_, ++stats_.steps;
       queue_.push_back(std::move(item));
@@ -261,15 +300,10 @@ void BucketReducer::process(Item& item) {
   if (step_error_.has_value()) {
     status = *step_error_;
   } else {
-    CollectiveOptions options;
-    options.codec = item.settings.codec;
-    options.step = item.step;
-    options.deadline = item.settings.deadline;
-    options.measure_error = item.measure_error;
     using IfRetired = internal::Channel::IfRetired;
     status = channel_.all_reduce(
         {item.buffer.data_ptr(), static_cast<std::uint64_t>(item.buffer.numel()), item.dtype},
-        item.parts, options, item.is_first ? IfRetired::kReconnect : IfRetired::kFail, &done);
+        item.parts, item.options, item.is_first ? IfRetired::kReconnect : IfRetired::kFail, &done);
     if (!status.ok()) step_error_ = status.error();
   }
   record(item, done, status);

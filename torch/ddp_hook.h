@@ -28,7 +28,12 @@ namespace gradwire {
 
 // What a BucketReducer does with the buckets; may change between two steps.
 struct ReducerSettings {
-  CodecSpec codec;
+  // Gives the codec of a step, if set. Called by the thread of the backward before a step's first
+  // bucket, without a lock held; all ranks must come to the same.
+  using ChooseCodec = std::function<Result<CodecSpec>(std::uint64_t step)>;
+
+  CodecSpec codec;  // with choose_codec: until the first bucket
+  ChooseCodec choose_codec;
   std::chrono::milliseconds deadline{30000};
   // One of n buckets measures the codec's error; 0: none does.
   std::uint64_t measure_every = 0;
@@ -81,6 +86,10 @@ class BucketReducer {
   std::optional<Error> last_error() const;
   std::uint64_t step() const;
   void set_step(std::uint64_t step);
+  // Of the step under way, or of the last one.
+  CodecSpec codec() const;
+  // Until the next step, which may choose another one.
+  void set_codec(const CodecSpec& codec);
 
   // Ends the thread: a bucket under way and those behind it fail. Returns within moments, except
   // while a sub-group is being made (the deadline bounds that). Idempotent.
@@ -94,16 +103,15 @@ class BucketReducer {
     DType dtype = DType::kFloat32;
     std::vector<PartLayout> parts;
     Future future;
-    ReducerSettings settings;
-    std::uint64_t step = 0;
+    CollectiveOptions options;
     bool is_first = false;  // in the queue, of its step
     bool is_last = false;   // of its step
-    bool measure_error = false;
     Clock::time_point submitted;
   };
 
   Future plain_all_reduce(c10d::GradBucket& bucket);
   Future failed(Error error);
+  void begin_step();
   std::vector<PartLayout> layout(const c10d::GradBucket& bucket);
   std::uint32_t parameter_number(const at::Tensor& parameter);
   Future enqueue(c10d::GradBucket& bucket, DType dtype);
@@ -126,7 +134,8 @@ class BucketReducer {
   std::unordered_map<const c10::TensorImpl*, std::uint32_t> numbers_;
   std::uint32_t next_number_ = 0;
   std::uint64_t step_ = 0;
-  bool step_begins_ = true;  // no bucket of this step has gone into the queue yet
+  bool step_begins_ = true;            // no bucket of this step has gone into the queue yet
+  std::optional<Error> choice_error_;  // why this step has no codec: none of its buckets goes out
   ReducerStats stats_;
   std::optional<Error> last_error_;
 

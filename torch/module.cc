@@ -5,6 +5,7 @@
 #include <torch/extension.h>
 #include <torch/csrc/distributed/c10d/reducer.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <stdexcept>
@@ -121,9 +122,22 @@ std::chrono::milliseconds to_deadline(double seconds) {
   return std::chrono::milliseconds(static_cast<std::int64_t>(std::ceil(seconds * 1e3)));
 }
 
-ReducerSettings make_settings(const std::string& codec, double deadline,
-                              std::uint64_t measure_every) {
-  return {parse_codec(codec), to_deadline(deadline), measure_every};
+// `choose`: None, or (step) -> text of the codec.
+ReducerSettings::ChooseCodec make_choice(const py::object& choose) {
+  if (choose.is_none()) return {};
+  return [shared = shared_object(choose)](std::uint64_t step) -> Result<CodecSpec> {
+    const py::gil_scoped_acquire gil;
+    try {
+      return CodecSpec::parse((*shared)(step).cast<std::string>());
+    } catch (const std::exception& exception) {
+      Error error;
+      error.code = ErrorCode::kInvalidArgument;
+      error.field = "codec";
+      error.message = std::string("the schedule gave no codec: ") + exception.what();
+      error.message.resize(std::min(error.message.size(), error.message.find('\n')));
+      return error;
+    }
+  };
 }
 
 py::dict to_dict(const CollectiveStats& stats) {
@@ -164,15 +178,27 @@ py::object reducer_last_error(const BucketReducer& reducer) {
   return error.has_value() ? exception_object(*error) : py::none();
 }
 
-void configure(BucketReducer& reducer, const std::string& codec, double deadline,
-               std::uint64_t measure_every, bool compare) {
-  const ReducerSettings settings = make_settings(codec, deadline, measure_every);
+void configure(BucketReducer& reducer, const std::string& codec, const py::object& choose_codec,
+               double deadline, std::uint64_t measure_every, bool compare) {
+  const ReducerSettings settings{parse_codec(codec), make_choice(choose_codec),
+                                 to_deadline(deadline), measure_every};
   Status status;
   {
     const py::gil_scoped_release release;
     status = compare ? reducer.configure(settings) : reducer.configure_later(settings);
   }
   ok_or_throw(status);
+}
+
+CodecSpec codec_of(const BucketReducer& reducer) {
+  const py::gil_scoped_release release;
+  return reducer.codec();
+}
+
+void set_codec(BucketReducer& reducer, const std::string& codec) {
+  const CodecSpec spec = parse_codec(codec);
+  const py::gil_scoped_release release;
+  reducer.set_codec(spec);
 }
 
 std::shared_ptr<torch::jit::PythonFutureWrapper> submit(BucketReducer& reducer,
@@ -243,8 +269,8 @@ void bind_reducer(py::module_& module) {
           },
           py::arg("reducer"), "Makes this the hook of torch's reducer, for good.")
       .def("number_parameters", &BucketReducer::number_parameters, py::arg("parameters"))
-      .def("configure", &configure, py::arg("codec"), py::arg("deadline"), py::arg("measure_every"),
-           py::arg("compare"))
+      .def("configure", &configure, py::arg("codec"), py::arg("choose_codec"), py::arg("deadline"),
+           py::arg("measure_every"), py::arg("compare"))
       .def("detach", &BucketReducer::detach, Release())
       .def("submit", &submit, py::arg("bucket"))
       .def("stats", &reducer_stats)
@@ -252,7 +278,10 @@ void bind_reducer(py::module_& module) {
       .def("close", &BucketReducer::shut_down, Release(),
            "Ends the thread; buckets fail from now on.")
       .def_property("step", py::cpp_function(&BucketReducer::step, Release()),
-                    py::cpp_function(&BucketReducer::set_step, Release()));
+                    py::cpp_function(&BucketReducer::set_step, Release()))
+      .def_property(
+          "codec", [](const BucketReducer& self) { return codec_of(self).to_string(); },
+          &set_codec);
 }
 
 }  // namespace

@@ -12,6 +12,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from gradwire import schedule
 from gradwire.codecs import codecs, decode, encode, inspect, verify
 from gradwire.errors import (
     DeadlineExceeded,
@@ -52,6 +53,7 @@ __all__ = [
     "encode",
     "hook",
     "inspect",
+    "schedule",
     "verify",
 ]
 

@@ -14,6 +14,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from gradwire import _groups, _torch_module
 from gradwire.errors import GradwireError, InvalidArgument, UnsupportedDType
+from gradwire.schedule import CodecSchedule
 
 _torch = _torch_module.load()
 
@@ -26,7 +27,7 @@ class _Compression:
 
     _reducer: Any
     _connector: _groups.Connector
-    _codec: str
+    _schedule: CodecSchedule | None = None
 
     def _start(self, group: dist.ProcessGroup, connector: _groups.Connector) -> None:
         """Makes the reducer with its thread, without any communication."""
@@ -34,10 +35,27 @@ class _Compression:
         self._reducer = _torch.BucketReducer(group, connector)
         _groups.close_at_exit(self._reducer)
 
+    def _configure(
+        self,
+        codec: str,
+        schedule: CodecSchedule | None,
+        deadline: float,
+        measure_every: int,
+        compare: bool,
+    ) -> None:
+        choose = schedule.update if schedule is not None else None
+        self._reducer.configure(codec, choose, deadline, measure_every, compare=compare)
+        self._schedule = schedule
+
     @property
     def codec(self) -> str:
-        """The codec, with all parameters that matter."""
-        return self._codec
+        """The codec in use, with all parameters that matter: of the step under way or the last."""
+        return self._reducer.codec
+
+    @property
+    def schedule(self) -> CodecSchedule | None:
+        """The schedule that gives the codec, or None."""
+        return self._schedule
 
     @property
     def last_error(self) -> dict[str, Any] | None:
@@ -51,19 +69,20 @@ class _Compression:
     def stats(self) -> dict[str, Any]:
         """What this rank did since it was attached.
 
-        ``ratio`` is ``raw_bytes`` (what the same exchange would send uncompressed) over
-        ``bytes_out``; ``rel_l2`` the L2 error of the codec relative to the values, on the
-        buckets that were measured (None: none was). Times in milliseconds, summed over all
-        buckets: ``encode_ms``, ``decode_ms`` (with the sum), ``wire_ms`` (blocked on the
-        network), all three beside the backward; ``wait_ms`` is what the backward had to wait
-        for at its end. ``fallbacks`` counts buckets that went uncompressed (sparse gradients,
-        or detached), ``stored_blocks`` the blocks that the codec could not make smaller.
+        ``codec`` is the one in use; all other figures are of all codecs since. ``ratio`` is
+        ``raw_bytes`` (what the same exchange would send uncompressed) over ``bytes_out``;
+        ``rel_l2`` the L2 error of the codec relative to the values, on the buckets that were
+        measured (None: none was). Times in milliseconds, summed over all buckets: ``encode_ms``,
+        ``decode_ms`` (with the sum), ``wire_ms`` (blocked on the network), all three beside the
+        backward; ``wait_ms`` is what the backward had to wait for at its end. ``fallbacks`` counts
+        buckets that went uncompressed (sparse gradients, or detached), ``stored_blocks`` the
+        blocks that the codec could not make smaller.
         """
         raw = self._reducer.stats()
         out = raw["encoded_bytes_out"]
         squares = raw["value_squares"]
         return {
-            "codec": self._codec,
+            "codec": self.codec,
             "steps": raw["steps"],
             "step": self._reducer.step,
             "sequence": raw["sequence"],
@@ -97,7 +116,8 @@ class _Compression:
         """
         return {
             "version": 1,
-            "codec": self._codec,
+            "codec": self.codec,
+            "schedule": self._schedule.state_dict() if self._schedule is not None else None,
             "step": self._reducer.step,
             "sequence": self._reducer.stats()["sequence"],
         }
@@ -106,9 +126,10 @@ class _Compression:
         """Takes a state_dict() over. All ranks must load the same.
 
         ``sequence`` belongs to the connections of a run and is not restored. With
-        ``strict=False`` the codec may differ from the one that saved the state.
+        ``strict=False`` the codec or schedule may differ from the one that saved the state; a
+        schedule then goes on from what it has seen in this run.
         """
-        missing = [name for name in ("version", "codec", "step") if name not in state]
+        missing = [name for name in ("version", "codec", "schedule", "step") if name not in state]
         if missing:
             raise InvalidArgument(f"the state has no {', '.join(missing)}", field=missing[0])
         if state["version"] != 1:
@@ -118,15 +139,29 @@ class _Compression:
                 mine="1",
                 theirs=str(state["version"]),
             )
-        if strict and state["codec"] != self._codec:
+        if strict:
+            self._load_schedule(state)
+        self._reducer.step = int(state["step"])
+
+    def _load_schedule(self, state: dict[str, Any]) -> None:
+        saved = state["schedule"]
+        if self._schedule is not None and saved is not None:
+            self._schedule.load_state_dict(saved)
+            self._reducer.codec = self._schedule.codec
+            return
+        theirs = f"codec {state['codec']}" if saved is None else f"schedule {saved['kind']}"
+        if self._schedule is not None:
+            mine = f"schedule {type(self._schedule).__name__}"
+        else:
+            mine = f"codec {self.codec}"
+        if mine != theirs:
             raise InvalidArgument(
-                f"the state is of codec {state['codec']}, this run uses {self._codec}; "
+                f"the state is of {theirs}, this run uses {mine}; "
                 "load_state_dict(state, strict=False) takes the step alone",
                 field="codec",
-                mine=self._codec,
-                theirs=str(state["codec"]),
+                mine=mine,
+                theirs=theirs,
             )
-        self._reducer.step = int(state["step"])
 
 
 class Handle(_Compression):
@@ -155,7 +190,7 @@ class Handle(_Compression):
         self.detach()
 
     def __repr__(self) -> str:
-        return f"<gradwire.Handle codec={self._codec} attached={self._attached}>"
+        return f"<gradwire.Handle codec={self.codec} attached={self._attached}>"
 
 
 class HookState(_Compression):
@@ -169,7 +204,7 @@ class HookState(_Compression):
 
     def __init__(
         self,
-        codec: str = "near_lossless",
+        codec: str | CodecSchedule = "near_lossless",
         process_group: dist.ProcessGroup | None = None,
         deadline: float = 300.0,
         measure_every: int = 32,
@@ -177,14 +212,16 @@ class HookState(_Compression):
     ) -> None:
         _groups.check_available()
         group = _groups.resolve(process_group)
-        self._settings = (_torch.canonical(codec), deadline, _checked_measure_every(measure_every))
-        self._build(group, list(parameters) if parameters is not None else [])
+        self._settings = (codec, deadline, _checked_measure_every(measure_every))
+        self._build(group, list(parameters) if parameters is not None else [], step=0)
 
-    def _build(self, group: dist.ProcessGroup, parameters: list[torch.Tensor]) -> None:
-        self._codec, deadline, measure_every = self._settings
+    def _build(self, group: dist.ProcessGroup, parameters: list[torch.Tensor], step: int) -> None:
+        codec, deadline, measure_every = self._settings
+        schedule, codec = _resolve_codec(codec, step)
         self._start(group, _groups.Connector(group, deadline))
         self._reducer.number_parameters(parameters)
-        self._reducer.configure(self._codec, deadline, measure_every, compare=False)
+        self._configure(codec, schedule, deadline, measure_every, compare=False)
+        self._reducer.step = step
 
     def __getstate__(self) -> dict[str, Any]:
         return {"settings": self._settings, "step": self._reducer.step}
@@ -192,8 +229,7 @@ class HookState(_Compression):
     def __setstate__(self, state: dict[str, Any]) -> None:
         _groups.check_available()
         self._settings = state["settings"]
-        self._build(_groups.resolve(None), [])
-        self._reducer.step = state["step"]
+        self._build(_groups.resolve(None), [], state["step"])
 
 
 def hook(state: HookState, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
@@ -212,7 +248,7 @@ def _value(future: torch.futures.Future[torch.Tensor]) -> torch.Tensor:
 
 def attach(
     model: DistributedDataParallel,
-    codec: str = "near_lossless",
+    codec: str | CodecSchedule = "near_lossless",
     deadline: float = 300.0,
     measure_every: int = 32,
 ) -> Handle:
@@ -220,7 +256,8 @@ def attach(
 
     Args:
         model: the DDP model, its parameters in CPU memory.
-        codec: ``"name"`` or ``"name:key=value,..."``, the same on all ranks.
+        codec: ``"name"`` or ``"name:key=value,..."``, or a :mod:`gradwire.schedule` that gives it
+            for each step; the same on all ranks.
         deadline: seconds that a rank waits for another one at most; longer than the longest
             pause of a single rank (one that writes checkpoints, for instance).
         measure_every: one of n buckets measures the error of the codec; 0: none.
@@ -247,10 +284,11 @@ def attach(
         connector = _groups.Connector(model.process_group, deadline)
         connector.reserve()  # before anything can fail on one rank alone
     try:
-        codec = _torch.canonical(codec)
+        schedule, codec = _resolve_codec(codec, step=0 if is_new else handle._reducer.step)
         measure_every = _checked_measure_every(measure_every)
         _torch.check_deadline(deadline)
-        _check_model(model, codec)
+        for possible in schedule.codecs if schedule is not None else (codec,):
+            _check_model(model, possible)
         if is_new:
             _check_has_no_hook(model)
     except (GradwireError, TypeError) as error:
@@ -264,7 +302,7 @@ def attach(
         handle._reducer.number_parameters(list(model.parameters()))
     handle._connector.deadline = deadline
     handle._attached = False
-    handle._reducer.configure(codec, deadline, measure_every, compare=True)
+    handle._configure(codec, schedule, deadline, measure_every, compare=True)
     if is_new:
         try:
             handle._reducer.register_with(model.reducer)
@@ -272,9 +310,15 @@ def attach(
             raise InvalidArgument(f"DDP does not take the hook: {error}", field="model") from error
         model.logger._set_comm_hook_name("gradwire")
         _handles[model] = handle
-    handle._codec = codec
     handle._attached = True
     return handle
+
+
+def _resolve_codec(codec: str | CodecSchedule, step: int) -> tuple[CodecSchedule | None, str]:
+    """The schedule, if it is one, and the codec of this step."""
+    if isinstance(codec, CodecSchedule):
+        return codec, _torch.canonical(codec.update(step))
+    return None, _torch.canonical(codec)
 
 
 def _describe(value: object) -> str:

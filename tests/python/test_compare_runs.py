@@ -13,8 +13,9 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from gradwire import _core  # noqa: E402
 from gradwire.compare import __main__ as command  # noqa: E402
-from gradwire.compare import exchange, peers, settings, tasks  # noqa: E402
+from gradwire.compare import exchange, peers, settings, tables, tasks  # noqa: E402
 from gradwire.compare.runner import Plan, Results  # noqa: E402
 from gradwire.compare.training import Noise, Run, execute, identity  # noqa: E402
 from gradwire.errors import GradwireError  # noqa: E402
@@ -176,35 +177,48 @@ def test_line_that_was_cut(tmp_path: Path) -> None:
 # ---- the command ----
 
 
+BASE = ["--task", "autoencoder", "--steps", "3", "--jobs", "2"]
+
+
 def compare(out: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    base = [sys.executable, "-m", "gradwire.compare", "--task", "autoencoder", "--steps", "3"]
     return subprocess.run(
-        [*base, "--jobs", "2", "--out", str(out), *options],
+        [sys.executable, "-m", "gradwire.compare", *BASE, "--out", str(out), *options],
         capture_output=True, text=True, timeout=300,
     )  # fmt: skip
 
 
-def test_command_goes_on_where_it_was_stopped(tmp_path: Path) -> None:
+def test_command_goes_on_where_it_was_stopped(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     document = tmp_path / "doc.md"
-    from gradwire.compare import tables
-
     document.write_text(f"{tables.BEGIN}\n{tables.END}\n")
     options = ["--codec", "int8", "--seeds", "2"]
-    first = compare(tmp_path, *options, "--minutes", "1e-9")
-    assert first.returncode == 0, first.stderr
-    assert "0 of 8 runs are done" in first.stdout
-    second = compare(tmp_path, *options, "--document", str(document))
-    assert second.returncode == 0, second.stderr
-    assert re.search(r"8/8 .* min left", second.stdout) and "int8" in second.stdout
+    again = [*BASE, "--out", str(tmp_path), *options]
+    assert command.main([*again, "--minutes", "1e-9"]) == 0
+    assert "0 of 8 runs are done" in capsys.readouterr().out
+    whole = compare(tmp_path, *options, "--document", str(document))
+    assert whole.returncode == 0, whole.stderr
+    assert re.search(r"8/8 .* min left", whole.stdout) and "int8" in whole.stdout
     report: dict[str, Any] = json.loads((tmp_path / "report.json").read_text())
     assert report["runs_done"] == report["runs_wanted"] == 8
     assert [row["codec"] for row in report["groups"][0]["rows"]] == ["none", "control", "int8"]
     assert "int8" in (tmp_path / "report.html").read_text()
     assert (tmp_path / "report.png").read_bytes().startswith(b"\x89PNG")
     assert "`int8`" in document.read_text()
-    third = compare(tmp_path, *options)
-    assert "/8 " not in third.stdout and third.returncode == 0
+    assert command.main(again) == 0
+    shown = capsys.readouterr().out
+    assert "/8 " not in shown and "int8" in shown
     assert len((tmp_path / "results.jsonl").read_text().splitlines()) == 8
+
+
+def test_registry_fills_the_plan() -> None:
+    """Every lossy codec has a row, once."""
+    for preset in settings.PRESETS.values():
+        specs = command._with_registry(preset)
+        names = {_core.codec_text(spec).partition(":")[0] for spec in specs
+                 if exchange.why_missing(spec) is None and not peers.is_peer(spec)}  # fmt: skip
+        assert names == {codec["name"] for codec in _core.codecs()} - set(settings.EXACT)
+        assert specs.count("int8") == 1 and "block:bits=8" not in specs
 
 
 @pytest.mark.parametrize(

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import platform
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures.process import BrokenProcessPool
 from importlib import metadata
 from pathlib import Path
 from typing import Any, NoReturn
@@ -57,6 +59,19 @@ def _check_numbers(parser: argparse.ArgumentParser, arguments: argparse.Namespac
         parser.error(f"--minutes {arguments.minutes:g}: must be above 0")
 
 
+def _with_registry(preset: settings.Preset) -> list[str]:
+    """The preset's codecs, and examples of every lossy one in the registry that they leave out."""
+    found: dict[str, str] = {}
+    examples = [spec for codec in _core.codecs() if codec["name"] not in settings.EXACT
+                for spec in codec["examples"][: preset.examples]]  # fmt: skip
+    for spec in (*preset.codecs, *examples):
+        try:
+            found.setdefault(_core.codec_text(spec), spec)
+        except GradwireError:
+            found.setdefault(spec, spec)  # not in this build, or a peer
+    return list(found.values())
+
+
 def _make_plan(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> Any:
     from gradwire.compare.runner import Plan
 
@@ -73,7 +88,7 @@ def _make_plan(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -
             if count < 2 or sizes[task].batch % count:
                 parser.error(f"--ranks {count}: must be 2 or more and divide the batch of {task}, "
                              f"{sizes[task].batch}")  # fmt: skip
-    codecs = tuple(dict.fromkeys(arguments.codec or preset.codecs))
+    codecs = tuple(dict.fromkeys(arguments.codec or _with_registry(preset)))
     return Plan(tasks, codecs, arguments.seeds or preset.seeds, ranks, sizes)
 
 
@@ -131,8 +146,19 @@ def _stop(number: int, frame: object) -> NoReturn:
     raise SystemExit(128 + number)
 
 
+@contextlib.contextmanager
+def _unwinding_on_signals() -> Iterator[None]:
+    """SIGTERM and SIGHUP unwind as Ctrl-C does, so that no worker is left running."""
+    before = {number: signal.signal(number, _stop) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
-    """Exit status: 0 fine, 1 a run failed, 2 wrong usage."""
+    """Exit status: 0 fine, 1 a run failed, 2 wrong usage, above 128 stopped by a signal."""
     parser = _parser()
     arguments = parser.parse_args(argv)
     _check_numbers(parser, arguments)
@@ -143,8 +169,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     plan, missing = _leave_out_missing(
         parser, _make_plan(parser, arguments), bool(arguments.codec)
     )
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, _stop)  # unwinds as Ctrl-C does
     minutes = arguments.minutes or settings.PRESETS[arguments.preset].minutes
     arguments.out.mkdir(parents=True, exist_ok=True)
     results = runner.Results(arguments.out / "results.jsonl", runner.build_id())
@@ -154,7 +178,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     print(f"compare: {described}; {len(runs)} runs, {arguments.jobs} at a time", flush=True)
     if results.foreign:
         print(f"compare: {results.foreign} results in {results.path} are of another build")
-    outcome = runner.run_all(runs, results, arguments.jobs, minutes)
+    try:
+        with _unwinding_on_signals():
+            outcome = runner.run_all(runs, results, arguments.jobs, minutes)
+    except KeyboardInterrupt:
+        print(f"\ncompare: stopped; the same command goes on ({results.path})", file=sys.stderr)
+        return 128 + signal.SIGINT
+    except BrokenProcessPool:
+        print("compare: a worker was killed, out of memory perhaps; the same command goes on",
+              file=sys.stderr)  # fmt: skip
+        return 1
     found = results.of(runs)
     content = {
         "settings": described,

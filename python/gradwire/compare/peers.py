@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
+import contextlib
+import functools
 import importlib
 import importlib.util
 import math
+import shutil
+import signal
 import tempfile
 from collections.abc import Sequence
 from multiprocessing.connection import Connection
@@ -120,49 +125,64 @@ class PowerSgdExchange:
     def __init__(self, rank: int, ranks: int, shapes: Sequence[torch.Size], seed: int) -> None:
         values = sum(shape.numel() for shape in shapes)
         self._gradients = torch.zeros(ranks, values).share_memory_()
-        context = multiprocessing.get_context("spawn")
-        self._folder = tempfile.TemporaryDirectory()
-        store = str(Path(self._folder.name) / "store")
-        self._pipes: list[Connection] = []
-        self._processes: list[Any] = []
-        for number in range(ranks):
-            here, there = context.Pipe()
-            settings = (number, ranks, store, list(shapes), rank, seed)
-            process = context.Process(
-                target=_power_sgd_rank, args=(there, self._gradients, settings), daemon=True
-            )
-            process.start()
-            there.close()
-            self._pipes.append(here)
-            self._processes.append(process)
+        self._processes = _rank_processes(ranks)
+        self._processes.tell((self._gradients, list(shapes), rank, seed))
 
     def reduce(self, gradients: list[torch.Tensor], step: int) -> tuple[torch.Tensor, Traffic]:
         for shared, gradient in zip(self._gradients, gradients, strict=True):
             shared.copy_(gradient)
-        for pipe in self._pipes:
-            pipe.send(step)
-        sent = [self._answer(rank, pipe) for rank, pipe in enumerate(self._pipes)][0]
+        self._processes.tell(step)
+        sent = self._processes.answers()[0]
         others = len(gradients) - 1
         raw = 2 * others * gradients[0].numel() * 4
         return self._gradients[0].clone(), Traffic(raw, 2 * others * sent * 4)
+
+    def close(self) -> None:
+        pass  # the processes serve the next run
+
+
+class _RankProcesses:
+    """One process per rank for the whole life of this one: to start them takes seconds."""
+
+    def __init__(self, ranks: int) -> None:
+        context = multiprocessing.get_context("spawn")
+        folder = tempfile.mkdtemp(prefix="gradwire-")
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        self._pipes: list[Connection] = []
+        for number in range(ranks):
+            here, there = context.Pipe()
+            store = str(Path(folder) / "store")
+            # A daemon ends with this process, at the latest when its pipe does.
+            context.Process(
+                target=_power_sgd_rank, args=(there, store, number, ranks), daemon=True
+            ).start()
+            there.close()
+            self._pipes.append(here)
+
+    def tell(self, message: Any) -> None:
+        for rank, pipe in enumerate(self._pipes):
+            try:
+                pipe.send(message)
+            except OSError:
+                raise _has_ended(rank) from None
+
+    def answers(self) -> list[int]:
+        return [self._answer(rank, pipe) for rank, pipe in enumerate(self._pipes)]
 
     def _answer(self, rank: int, pipe: Connection) -> int:
         if not pipe.poll(_PATIENCE):
             raise TimeoutError(f"rank {rank} of PowerSGD did not answer for {_PATIENCE:.0f} s")
         try:
             return pipe.recv()
-        except EOFError:
-            message = f"rank {rank} of PowerSGD ended; its error is printed above"
-            raise RuntimeError(message) from None
+        except (EOFError, OSError):
+            raise _has_ended(rank) from None
 
-    def close(self) -> None:
-        for pipe in self._pipes:
-            pipe.close()  # which ends its loop
-        for process in self._processes:
-            process.join(_PATIENCE)
-            if process.is_alive():
-                process.kill()
-        self._folder.cleanup()
+
+def _has_ended(rank: int) -> RuntimeError:
+    return RuntimeError(f"rank {rank} of PowerSGD ended; its error is printed above")
+
+
+_rank_processes = functools.cache(_RankProcesses)
 
 
 class _Bucket:
@@ -186,29 +206,34 @@ class _Bucket:
         return True
 
 
-def _power_sgd_rank(pipe: Connection, gradients: torch.Tensor, settings: tuple[Any, ...]) -> None:
-    """One rank: a step number comes, its row of ``gradients`` is reduced, the count of values
-    that it sent goes back."""
-    from torch.distributed.algorithms.ddp_comm_hooks import powerSGD_hook
+def _power_sgd_rank(pipe: Connection, store: str, number: int, ranks: int) -> None:
+    """One rank. A run begins with its (gradients, shapes, rank, seed); then for every step number
+    its row of ``gradients`` is reduced, and the count of values that it sent goes back."""
+    from torch.distributed.algorithms.ddp_comm_hooks.powerSGD_hook import PowerSGDState
 
-    number, ranks, store, shapes, rank, seed = settings
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the one that serves it
     torch.set_num_threads(1)
     dist.init_process_group(
         "gloo", store=dist.FileStore(store, ranks), rank=number, world_size=ranks
     )
-    state = powerSGD_hook.PowerSGDState(
-        None, matrix_approximation_rank=rank, start_powerSGD_iter=2, random_seed=seed
-    )
-    bucket = _Bucket(gradients[number], shapes)
-    try:
+    with contextlib.suppress(EOFError):  # nobody asks any more
         while True:
-            pipe.recv()
-            before = (state.total_numel_before_compression, state.total_numel_after_compression)
-            result = powerSGD_hook.powerSGD_hook(state, bucket).wait()
-            result = result[0] if isinstance(result, list) else result
-            gradients[number].copy_(result)
-            is_exact = state.total_numel_before_compression == before[0]
-            after = state.total_numel_after_compression - before[1]
-            pipe.send(gradients[number].numel() if is_exact else after)
-    except EOFError:
-        dist.destroy_process_group()
+            message = pipe.recv()
+            if isinstance(message, tuple):
+                gradients, shapes, rank, seed = message
+                state = PowerSGDState(None, rank, start_powerSGD_iter=2, random_seed=seed)
+                bucket = _Bucket(gradients[number], shapes)
+            else:
+                pipe.send(_reduce(state, bucket))
+
+
+def _reduce(state: Any, bucket: _Bucket) -> int:
+    """Calls the hook; how many values it sent."""
+    from torch.distributed.algorithms.ddp_comm_hooks.powerSGD_hook import powerSGD_hook
+
+    before = (state.total_numel_before_compression, state.total_numel_after_compression)
+    result = powerSGD_hook(state, bucket).wait()
+    bucket.buffer().copy_(result[0] if isinstance(result, list) else result)
+    if state.total_numel_before_compression == before[0]:
+        return bucket.buffer().numel()  # one of the first steps, which are exact
+    return state.total_numel_after_compression - before[1]

@@ -33,6 +33,7 @@ def _costs(axes: Any, group: dict[str, Any]) -> None:
     if group["margin"] is not None:
         axes.axhspan(-group["margin"], group["margin"], color="#16a34a", alpha=0.12)
     axes.axhline(0, color="#1c2430", linewidth=0.8)
+    axes.margins(x=0.15)  # room for the names
     axes.set_xscale("log", base=2)
     axes.xaxis.set_major_formatter("{x:g}")
     axes.set_xlabel("ratio to float32; band: worth 1 % of the steps")
@@ -50,6 +51,7 @@ def _predictor(axes: Any, group: dict[str, Any]) -> None:
                       fmt="o", markersize=4, color=_COLORS[row["verdict"]], capsize=2)  # fmt: skip
         _label(axes, row, row["noise_share"], row["loss_change"])
     axes.axhline(0, color="#1c2430", linewidth=0.8)
+    axes.margins(x=0.15)  # room for the names
     axes.set_xscale("log")
     axes.set_xlabel("noise's share n / (n + v)")
     axes.set_ylabel("change of held-out loss")

@@ -6,6 +6,7 @@ import hashlib
 import json
 import multiprocessing
 import os
+import signal
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -175,7 +176,7 @@ def run_all(
     done = 0
     # Not by fork: torch's threads do not survive it.
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(max_workers=jobs, mp_context=context) as pool:
+    with ProcessPoolExecutor(jobs, context, _ignore_interrupts) as pool:
         running: dict[Future[Result], Run] = {}
         try:
             for run in waiting:
@@ -189,8 +190,15 @@ def run_all(
                 done += _collect(running, results, progress, failures)
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
+            for worker in multiprocessing.active_children():
+                worker.terminate()  # or the pool would wait until its runs are done
             raise
     return Outcome(done, failures, is_cut_short)
+
+
+def _ignore_interrupts() -> None:
+    """In a worker: Ctrl-C is for the process that started it, which ends the workers."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _collect(

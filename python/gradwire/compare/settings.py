@@ -18,6 +18,7 @@ REFERENCE = "none"
 CONTROL = "control"  # CONTROL_CODEC in the first steps, exact after
 LONGER_RUN = "none, 10 % longer"
 CONTROL_CODEC = "int4"
+EXACT = ("none", "lossless")  # codecs of the registry that have no row of their own
 
 
 class Size(NamedTuple):
@@ -35,6 +36,7 @@ class Preset(NamedTuple):
     ranks: dict[str, tuple[int, ...]]  # by task
     sizes: dict[str, Size]
     codecs: tuple[str, ...]
+    examples: int | None  # of every lossy codec of the registry, besides; None: all
     minutes: float | None  # no run is started after that; None: all are
 
 
@@ -60,11 +62,9 @@ GROUPS = (
     *(f"error_bounded:bound=0.125,group={group}" for group in ("tensor",)),
 )
 
-BASELINES = ("qsgd", "terngrad", "sign", "top_k", "cocktail", "natural", "mxfp8", "mxfp4",
-             "hadamard")  # fmt: skip
-
 # By way of other packages, in the comparison only.
 PEERS = ("power_sgd:rank=1", "power_sgd:rank=4", "sz3:bound=0.004")
+SHORT_PEERS = ("power_sgd:rank=1", "sz3:bound=0.004")
 
 SHORT_GROUPS = ("block:bits=4,group=32", "block:bits=4,group=1024",
                 "error_bounded:bound=1,group=tensor")  # fmt: skip
@@ -78,7 +78,8 @@ SHORT = Preset(
         "cnn": Size(150, 64, 2000, {"hidden": 64}),
         "autoencoder": Size(250, 64, 300),
     },
-    codecs=(*ALWAYS, *TIERS, *LOSSY, *SHORT_GROUPS, *BASELINES, *PEERS),
+    codecs=(*ALWAYS, *TIERS, *LOSSY, *SHORT_GROUPS, *SHORT_PEERS),
+    examples=1,
     minutes=9,
 )
 
@@ -91,7 +92,8 @@ FULL = Preset(
         "cnn": Size(700, 128, 10000, {"hidden": 128}),
         "autoencoder": Size(700, 64, 300),
     },
-    codecs=(*ALWAYS, *TIERS, *LOSSY, *GROUPS, *BASELINES, *PEERS),
+    codecs=(*ALWAYS, *TIERS, *LOSSY, *GROUPS, *PEERS),
+    examples=None,
     minutes=None,
 )
 

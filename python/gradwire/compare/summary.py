@@ -57,12 +57,14 @@ def _slope(results: list[Result], reference: dict[int, Result]) -> Slope | None:
     return Slope(gain, longer / steps - 1) if gain.mean > 0 else None
 
 
-def _pairs(results: Iterable[Result], codec: str, reference: dict[int, Result]) -> list[float]:
-    """Differences of the loss from the uncompressed run of the same seed."""
+def _pairs(
+    results: Iterable[Result], codec: str, reference: dict[int, Result], field: str = "loss"
+) -> list[float]:
+    """Differences from the uncompressed run of the same seed."""
     return [
-        result["loss"] - reference[result["seed"]]["loss"]
+        result[field] - reference[result["seed"]][field]
         for result in results
-        if result["codec"] == codec and result["seed"] in reference and result["loss"] is not None
+        if result["codec"] == codec and result["seed"] in reference and result[field] is not None
     ]
 
 
@@ -97,6 +99,7 @@ def _row(
 ) -> Row:
     own = [result for result in group if result["codec"] == codec]
     change = _estimate_or_none(_pairs(own, codec, reference))
+    accuracy = _estimate_or_none(_pairs(own, codec, reference, "accuracy"))
     diverged = sum(result["loss"] is None for result in own)
     row: Row = {
         "task": own[0]["task"],
@@ -107,6 +110,8 @@ def _row(
         "pairs": change.count if change else 0,
         "loss_change": change.mean if change else None,
         "loss_change_error": change.error if change else None,
+        "accuracy_change": accuracy.mean if accuracy else None,
+        "accuracy_change_error": accuracy.error if accuracy else None,
         "extra_steps": None,
         "extra_steps_error": None,
         "within_margin": None,

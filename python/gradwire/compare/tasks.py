@@ -46,15 +46,20 @@ class Task(NamedTuple):
         return self.rate * min(1.0, (step + 1) / warm_up) * (1 - step / steps)
 
 
-def held_out_loss(task: Task) -> float:
+def evaluate(task: Task) -> tuple[float, float | None]:
+    """Held-out loss, and the part of right answers where targets are classes of whole samples."""
     inputs, targets = task.held_out
+    is_classifier = targets.dim() == 1
     total = 0.0
+    right = 0
     with torch.inference_mode():
         for first in range(0, len(inputs), _EVALUATED):
             part = slice(first, first + _EVALUATED)
-            loss = task.loss(task.model(inputs[part]), targets[part])
-            total += float(loss) * len(inputs[part])
-    return total / len(inputs)
+            output = task.model(inputs[part])
+            total += float(task.loss(output, targets[part])) * len(inputs[part])
+            if is_classifier:
+                right += int((output.argmax(dim=1) == targets[part]).sum())
+    return total / len(inputs), right / len(inputs) if is_classifier else None
 
 
 def source_files(folder: Path) -> list[Path]:

@@ -73,8 +73,8 @@ class Noise:
 
 
 class Trainer:
-    def __init__(self, run: Run, threads_of_torch: int = 1) -> None:
-        torch.set_num_threads(threads_of_torch)
+    def __init__(self, run: Run) -> None:
+        torch.set_num_threads(1)
         self.run = run
         self.steps = run.steps()
         self.task = tasks.make_task(run.task, run.size, run.seed)
@@ -156,10 +156,11 @@ def execute(run: Run) -> dict[str, Any]:
     trainer = Trainer(run)
     trainer.train()
     task = trainer.task
-    loss = tasks.held_out_loss(task)
+    loss, accuracy = tasks.evaluate(task)
     return {
         **identity(run),
         "loss": loss if math.isfinite(loss) else None,
+        "accuracy": accuracy,
         "train_loss": _mean(trainer.train_losses[-20:]),
         "ratio": trainer.raw_bytes / trainer.bytes_out,
         "rel_l2": _mean(trainer.noise.relative),

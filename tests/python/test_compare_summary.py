@@ -17,8 +17,8 @@ def result(codec: str, seed: int, loss: float | None, **others: Any) -> dict[str
     return {
         "task": "gpt", "codec": codec, "ranks": 2, "seed": seed, "steps": STEPS, "batch": 8,
         "loss": loss, "accuracy": None, "ratio": 2.0, "rel_l2": 0.01, "noise_over_moment": 0.5,
-        "noise_share": 0.1, "gradient_norm": 1.0, "clip_rate": 0.25, "parameters": 1234, "data": "bytes",
-        "optimizer": "AdamW",
+        "noise_share": 0.1, "gradient_norm": 1.0, "clip_rate": 0.25, "parameters": 1234,
+        "data": "bytes", "optimizer": "AdamW",
     } | others  # fmt: skip
 
 

@@ -216,7 +216,7 @@ def _power_sgd_rank(pipe: Connection, store: str, number: int, ranks: int) -> No
     dist.init_process_group(
         "gloo", store=dist.FileStore(store, ranks), rank=number, world_size=ranks
     )
-    with contextlib.suppress(EOFError):  # nobody asks any more
+    with contextlib.suppress(EOFError, OSError):  # nobody asks any more
         while True:
             message = pipe.recv()
             if isinstance(message, tuple):

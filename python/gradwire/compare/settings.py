@@ -66,8 +66,9 @@ GROUPS = (
 PEERS = ("power_sgd:rank=1", "power_sgd:rank=4", "sz3:bound=0.004")
 SHORT_PEERS = ("power_sgd:rank=1", "sz3:bound=0.004")
 
-SHORT_GROUPS = ("block:bits=4,group=32", "block:bits=4,group=1024",
-                "error_bounded:bound=1,group=tensor")  # fmt: skip
+SHORT_LOSSY = ("near_lossless:mantissa=1", "near_lossless:mantissa=1,rounding=stochastic",
+               "near_lossless:step=1", "block:bits=4,group=32", "block:bits=4,group=1024",
+               "error_bounded:bound=1,group=tensor")  # fmt: skip
 
 SHORT = Preset(
     name="short",
@@ -76,9 +77,9 @@ SHORT = Preset(
     sizes={
         "gpt": Size(120, 8, 64, {"width": 64, "layers": 2, "heads": 2, "length": 64}),
         "cnn": Size(150, 64, 2000, {"hidden": 64}),
-        "autoencoder": Size(250, 64, 300),
+        "autoencoder": Size(200, 64, 300),
     },
-    codecs=(*ALWAYS, *TIERS, *LOSSY, *SHORT_GROUPS, *SHORT_PEERS),
+    codecs=(*ALWAYS, *TIERS, *SHORT_LOSSY, *SHORT_PEERS),
     examples=1,
     minutes=9,
 )

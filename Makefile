@@ -19,7 +19,7 @@ FILES ?= out/bench/gradients.safetensors
 CODECS ?= cast:dtype=bf16 int8 lossless near_lossless near_lossless:mantissa=6
 
 .NOTPARALLEL:
-.PHONY: build package release demo compare compare-full test test-compat bench bench-peers \
+.PHONY: build package release demo compare compare-full test test-tsan test-compat bench bench-peers \
         bench-network bench-results bench-tables exhaustive fuzz reliability campaign format lint \
         clean help
 
@@ -28,6 +28,7 @@ help:
 	@echo 'make demo           train on two ranks and write out/demo/report.{json,html}'
 	@echo 'make compare        what each codec costs in learning, under 10 minutes; compare-full: hours'
 	@echo 'make test           all the tests that CI runs'
+	@echo 'make test-tsan      threads, transport and collectives with ThreadSanitizer, some minutes'
 	@echo 'make test-compat    the Python tests with the oldest torch, in an environment of its own (GB)'
 	@echo 'make bench          speed and ratio of CODECS="..." on FILES="...", one thread'
 	@echo 'make bench-peers    the same beside zipnn, blosc2, zstd, lz4, fpzip, zfp, SZ3 (own environment)'
@@ -71,6 +72,12 @@ compare-full: package
 test: package
 	tools/setup build demo test
 	.venv/bin/python tools/run_tests
+
+test-tsan:
+	tools/setup build test
+	cmake --preset tsan
+	cmake --build --preset tsan
+	TSAN_OPTIONS=halt_on_error=1 build/tsan/tests/gradwire_thread_tests --gtest_brief=1
 
 test-compat:
 	tools/setup build test

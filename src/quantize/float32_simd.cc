@@ -82,20 +82,28 @@ constexpr float kUnit = 0x1p-14f;
 
 // ---- scale ----
 
-// Sum of s^2 over a multiple of the vector length of at most kChunk values.
+// Sum of s^2 over a multiple of the vector length of at most kChunk values. The sign of s, which is
+// cut off towards 0, does not matter; |s| is below 2^11 and fits 16 bits.
 HWY_INLINE std::uint32_t chunk_squares(const std::uint32_t* values, std::uint32_t count,
                                        float scale) {
   const D32 d;
   const DI32 di;
   const DF32 df;
   const hn::Repartition<std::int16_t, DI32> d16;
-  const auto magnitude = hn::Set(d, kMagnitude);
+  const auto n = static_cast<std::uint32_t>(hn::Lanes(d));
   const auto factor = hn::Set(df, scale);
+  const auto s_of = [&](std::uint32_t i) HWY_ATTR {
+    return hn::ConvertTo(di, hn::Mul(hn::BitCast(df, hn::LoadU(d, values + i)), factor));
+  };
   auto sum0 = hn::Zero(di);
   auto sum1 = hn::Zero(di);
-  for (std::uint32_t i = 0; i < count; i += static_cast<std::uint32_t>(hn::Lanes(d))) {
-    const auto x = hn::BitCast(df, hn::And(hn::LoadU(d, values + i), magnitude));
-    const auto s = hn::BitCast(d16, hn::ConvertTo(di, hn::Mul(x, factor)));
+  std::uint32_t i = 0;
+  for (; i + 2 * n <= count; i += 2 * n) {
+    const auto s = hn::ReorderDemote2To(d16, s_of(i), s_of(i + n));
+    sum0 = hn::ReorderWidenMulAccumulate(di, s, s, sum0, sum1);
+  }
+  if (i < count) {
+    const auto s = hn::ReorderDemote2To(d16, s_of(i), hn::Zero(di));
     sum0 = hn::ReorderWidenMulAccumulate(di, s, s, sum0, sum1);
   }
   return static_cast<std::uint32_t>(hn::GetLane(hn::SumOfLanes(di, hn::Add(sum0, sum1))));
@@ -105,11 +113,18 @@ HWY_INLINE std::uint32_t largest_magnitude(const std::uint32_t* values, std::uin
   const D32 d;
   const auto n = static_cast<std::uint32_t>(hn::Lanes(d));
   const auto magnitude = hn::Set(d, kMagnitude);
-  auto largest = hn::Zero(d);
-  for (std::uint32_t i = 0; i < count; i += n) {
-    largest = hn::Max(largest, hn::And(hn::LoadU(d, values + i), magnitude));
+  const auto magnitude_of = [&](std::uint32_t i) HWY_ATTR {
+    return hn::And(hn::LoadU(d, values + i), magnitude);
+  };
+  auto largest0 = hn::Zero(d);
+  auto largest1 = hn::Zero(d);
+  std::uint32_t i = 0;
+  for (; i + 4 * n <= count; i += 4 * n) {
+    largest0 = hn::Max(largest0, hn::Max(magnitude_of(i), magnitude_of(i + n)));
+    largest1 = hn::Max(largest1, hn::Max(magnitude_of(i + 2 * n), magnitude_of(i + 3 * n)));
   }
-  return hn::GetLane(hn::MaxOfLanes(d, largest));
+  for (; i < count; i += n) largest0 = hn::Max(largest0, magnitude_of(i));
+  return hn::GetLane(hn::MaxOfLanes(d, hn::Max(largest0, largest1)));
 }
 
 // True if the sum of squares may be taken as chunk_squares() does, with the factor that belongs to

@@ -73,9 +73,10 @@ HWY_INLINE HalfTokens quantize_step_half(const std::uint32_t* values,
   return half;
 }
 
-void encode_step(const std::uint32_t* values, const FusedGroups& groups, std::uint32_t q_max,
-                 TansVectorEncoder* encoder, FusedEncodeOut* out) {
-  const EncodeTables tables = load_encode_tables(encoder->table);
+HWY_NOINLINE void encode_step_rows(const EncodeTables& prepared, const std::uint32_t* values,
+                                   const FusedGroups& groups, std::uint32_t q_max,
+                                   TansVectorEncoder* encoder, FusedEncodeOut* out) {
+  const KeptTables<EncodeTables> tables = prepared;
   const auto largest = std::bit_cast<std::uint32_t>(static_cast<float>(q_max) * 0x1p-14f);
   StepQuantizer quantizer = {set_float(0), set_float(0x1.8p9f),
                              set_lanes(static_cast<int>((largest >> 16) | 0x3Fu))};
@@ -98,6 +99,11 @@ void encode_step(const std::uint32_t* values, const FusedGroups& groups, std::ui
   store_half(low, 0, &encoder->lanes);
   store_half(high, kHalfLanes, &encoder->lanes);
   *out = {words, outliers};
+}
+
+void encode_step(const std::uint32_t* values, const FusedGroups& groups, std::uint32_t q_max,
+                 TansVectorEncoder* encoder, FusedEncodeOut* out) {
+  encode_step_rows(load_encode_tables(encoder->table), values, groups, q_max, encoder, out);
 }
 
 // ---- exponent form, encoder ----
@@ -149,12 +155,14 @@ HWY_INLINE HalfTokens quantize_exponent_half(const std::uint32_t* values,
 }
 
 template <bool kRounds, int kPlaneBytes>
-void encode_exponent_rows(const std::uint32_t* values, const FusedGroups& groups,
-                          const ExponentParameters& parameters, TansVectorEncoder* encoder,
-                          std::byte* plane, FusedEncodeOut* out) {
+HWY_NOINLINE void encode_exponent_rows(const EncodeTables& prepared, const std::uint32_t* values,
+                                       const FusedGroups& groups,
+                                       const ExponentParameters& parameters,
+                                       TansVectorEncoder* encoder, std::byte* plane,
+                                       FusedEncodeOut* out) {
   const MantissaSplit split = parameters.split;
   const TokenRange range = parameters.range;
-  const EncodeTables tables = load_encode_tables(encoder->table);
+  const KeptTables<EncodeTables> tables = prepared;
   const std::uint32_t drop = Float32Format::kMantissaBits - split.mantissa;
   ExponentQuantizer quantizer = {
       zero_lanes(),
@@ -191,13 +199,17 @@ template <bool kRounds>
 void encode_exponent_as(const std::uint32_t* values, const FusedGroups& groups,
                         const ExponentParameters& parameters, TansVectorEncoder* encoder,
                         std::byte* plane, FusedEncodeOut* out) {
+  const EncodeTables tables = load_encode_tables(encoder->table);
   switch (parameters.split.plane_bytes) {
     case 0:
-      return encode_exponent_rows<kRounds, 0>(values, groups, parameters, encoder, plane, out);
+      return encode_exponent_rows<kRounds, 0>(tables, values, groups, parameters, encoder, plane,
+                                              out);
     case 1:
-      return encode_exponent_rows<kRounds, 1>(values, groups, parameters, encoder, plane, out);
+      return encode_exponent_rows<kRounds, 1>(tables, values, groups, parameters, encoder, plane,
+                                              out);
     default:
-      return encode_exponent_rows<kRounds, 2>(values, groups, parameters, encoder, plane, out);
+      return encode_exponent_rows<kRounds, 2>(tables, values, groups, parameters, encoder, plane,
+                                              out);
   }
 }
 
@@ -212,14 +224,12 @@ void encode_exponent(const std::uint32_t* values, const FusedGroups& groups,
 // ---- decoders ----
 
 struct DecodeState {
-  DecodeTables tables;
   HalfState low, high;
   const std::byte* end;
 };
 
 HWY_INLINE DecodeState load_state(const TansDecoder& decoder, const TansVectorDecoder& vector) {
-  return {load_decode_tables(vector.table), load_half(vector.lanes, 0),
-          load_half(vector.lanes, kHalfLanes), decoder.end};
+  return {load_half(vector.lanes, 0), load_half(vector.lanes, kHalfLanes), decoder.end};
 }
 
 HWY_INLINE void store_state(const DecodeState& state, TansDecoder* decoder,
@@ -278,21 +288,28 @@ HWY_INLINE void put_step_half(const Table32& highs, DecodedHalf half, WideFloat 
   put_half<kAdd>(marks, v, outliers, values);
 }
 
+struct StepDecodeTables {
+  DecodeTables coder;
+  Table32 highs;
+};
+
 template <bool kAdd>
-std::uint32_t decode_step_rows(const FusedGroups& groups, TansDecoder* decoder,
-                               TansVectorDecoder* vector, OutlierCursor* outliers,
-                               std::uint32_t* values) {
+HWY_NOINLINE std::uint32_t decode_step_rows(const StepDecodeTables& prepared,
+                                            const FusedGroups& groups, TansDecoder* decoder,
+                                            TansVectorDecoder* vector, OutlierCursor* outliers,
+                                            std::uint32_t* values) {
+  const KeptTables<DecodeTables> tables = prepared.coder;
+  const KeptTables<Table32> highs = prepared.highs;
   DecodeState state = load_state(*decoder, *vector);
-  const Table32 highs = load_table32(kStepHigh.high.data());
   std::uint32_t g = 0;
   for (; g < groups.groups && can_decode(state.end, groups.group, *decoder, *vector); ++g) {
     const WideFloat scale = set_float(power_of_two(14 + groups.scales[g]));
     std::uint32_t* row = values + std::size_t{g} * groups.group;
     for (const std::uint32_t* const last = row + groups.group; row != last; row += kMaxLanes) {
-      const RowStates states = look_up_states(state.tables, state.low, state.high);
-      const DecodedHalf a = decode_half<0>(state.tables, states, state.low, &state.end);
+      const RowStates states = look_up_states(tables, state.low, state.high);
+      const DecodedHalf a = decode_half<0>(tables, states, state.low, &state.end);
       put_step_half<kAdd>(highs, a, scale, outliers, row);
-      const DecodedHalf b = decode_half<1>(state.tables, states, state.high, &state.end);
+      const DecodedHalf b = decode_half<1>(tables, states, state.high, &state.end);
       put_step_half<kAdd>(highs, b, scale, outliers, row + kHalfLanes);
     }
   }
@@ -303,8 +320,10 @@ std::uint32_t decode_step_rows(const FusedGroups& groups, TansDecoder* decoder,
 std::uint32_t decode_step(const FusedGroups& groups, TansDecoder* decoder,
                           TansVectorDecoder* vector, OutlierCursor* outliers, bool add,
                           std::uint32_t* values) {
-  return add ? decode_step_rows<true>(groups, decoder, vector, outliers, values)
-             : decode_step_rows<false>(groups, decoder, vector, outliers, values);
+  const StepDecodeTables tables = {load_decode_tables(vector->table),
+                                   load_table32(kStepHigh.high.data())};
+  return add ? decode_step_rows<true>(tables, groups, decoder, vector, outliers, values)
+             : decode_step_rows<false>(tables, groups, decoder, vector, outliers, values);
 }
 
 // By token: its place below the top as the upper half of a float32.
@@ -335,10 +354,12 @@ HWY_INLINE void put_exponent_half(const Table32& highs, DecodedHalf half, const 
 }
 
 template <bool kAdd, int kPlaneBytes>
-std::uint32_t decode_exponent_rows(const FusedGroups& groups, MantissaSplit split,
-                                   const std::byte* plane, TansDecoder* decoder,
-                                   TansVectorDecoder* vector, OutlierCursor* outliers,
-                                   std::uint32_t* values) {
+HWY_NOINLINE std::uint32_t decode_exponent_rows(const DecodeTables& prepared,
+                                                const FusedGroups& groups, MantissaSplit split,
+                                                const std::byte* plane, TansDecoder* decoder,
+                                                TansVectorDecoder* vector, OutlierCursor* outliers,
+                                                std::uint32_t* values) {
+  const KeptTables<DecodeTables> tables = prepared;
   DecodeState state = load_state(*decoder, *vector);
   const Lanes down = load_lanes(kExponentDown.down.data());
   const LaneMask zero = one_lane(kExponentZero);
@@ -350,12 +371,12 @@ std::uint32_t decode_exponent_rows(const FusedGroups& groups, MantissaSplit spli
     const Table32 highs = make_table32(select(escape, set_lanes(kTopBit), numbers));
     const std::size_t first = std::size_t{g} * groups.group;
     for (std::size_t row = first; row != first + groups.group; row += kMaxLanes) {
-      const RowStates states = look_up_states(state.tables, state.low, state.high);
-      const DecodedHalf a = decode_half<0>(state.tables, states, state.low, &state.end);
+      const RowStates states = look_up_states(tables, state.low, state.high);
+      const DecodedHalf a = decode_half<0>(tables, states, state.low, &state.end);
       put_exponent_half<kAdd, kPlaneBytes>(highs, a, plane + row * kPlaneBytes, shift, outliers,
                                            values + row);
       const std::size_t upper = row + kHalfLanes;
-      const DecodedHalf b = decode_half<1>(state.tables, states, state.high, &state.end);
+      const DecodedHalf b = decode_half<1>(tables, states, state.high, &state.end);
       put_exponent_half<kAdd, kPlaneBytes>(highs, b, plane + upper * kPlaneBytes, shift, outliers,
                                            values + upper);
     }
@@ -369,13 +390,17 @@ std::uint32_t decode_exponent_as(const FusedGroups& groups, MantissaSplit split,
                                  const std::byte* plane, TansDecoder* decoder,
                                  TansVectorDecoder* vector, OutlierCursor* outliers,
                                  std::uint32_t* values) {
+  const DecodeTables tables = load_decode_tables(vector->table);
   switch (split.plane_bytes) {
     case 0:
-      return decode_exponent_rows<kAdd, 0>(groups, split, plane, decoder, vector, outliers, values);
+      return decode_exponent_rows<kAdd, 0>(tables, groups, split, plane, decoder, vector, outliers,
+                                           values);
     case 1:
-      return decode_exponent_rows<kAdd, 1>(groups, split, plane, decoder, vector, outliers, values);
+      return decode_exponent_rows<kAdd, 1>(tables, groups, split, plane, decoder, vector, outliers,
+                                           values);
     default:
-      return decode_exponent_rows<kAdd, 2>(groups, split, plane, decoder, vector, outliers, values);
+      return decode_exponent_rows<kAdd, 2>(tables, groups, split, plane, decoder, vector, outliers,
+                                           values);
   }
 }
 

@@ -136,40 +136,80 @@ HWY_INLINE std::size_t count_mask(const LaneMask& mask) {
 template <std::size_t kPieces>
 struct ByteTable {
   V8 pieces[kPieces];
+  V8 step;  // 16. In memory, or compilers make a constant of each sum, more than there are
+            // registers
 };
 
+// From the bytes themselves.
 template <std::size_t kPieces>
-HWY_INLINE ByteTable<kPieces> make_differences(ByteTable<kPieces> table) {
+HWY_INLINE void finish_byte_table(ByteTable<kPieces>& table) {
+  table.step = hn::Set(D8(), 16);
 #if HWY_ARCH_X86
   for (std::size_t i = kPieces - 1; i > 0; --i) {
     table.pieces[i] = hn::Xor(table.pieces[i], table.pieces[i - 1]);
   }
 #endif
-  return table;
 }
 template <std::size_t kPieces>
 HWY_INLINE ByteTable<kPieces> load_byte_table(const std::uint8_t* from) {
   ByteTable<kPieces> table;
   GRADWIRE_EACH(kPieces) table.pieces[i] = hn::LoadDup128(D8(), from + 16 * i);
-  return make_differences(table);
+  finish_byte_table(table);
+  return table;
 }
-// The next piece's index.
-HWY_INLINE V8 next_piece(V8 index) { return hn::Sub(index, hn::Set(D8(), 16)); }
-// What pieces from kPiece on give.
-template <std::size_t kPieces, std::size_t kPiece>
-HWY_INLINE V8 lookup_from(const ByteTable<kPieces>& table, V8 index) {
-  const V8 bytes = hn::TableLookupBytesOr0(table.pieces[kPiece], index);
+// `bytes` and what the pieces from kPiece on give. (In this order: bytes of the first pieces are
+// there before the last pieces' index.)
+template <std::size_t kPiece, std::size_t kPieces>
+HWY_INLINE V8 lookup_from(const ByteTable<kPieces>& table, V8 index, V8 bytes) {
+  bytes = hn::Xor(bytes, hn::TableLookupBytesOr0(table.pieces[kPiece], index));
   if constexpr (kPiece + 1 == kPieces) {
     return bytes;
   } else {
-    return hn::Xor(bytes, lookup_from<kPieces, kPiece + 1>(table, next_piece(index)));
+    return lookup_from<kPiece + 1>(table, hn::Sub(index, table.step), bytes);
   }
 }
 // Byte i of the table, i < 16 kPieces; 0 where kPieces is 1 and bit 7 of i is set.
 template <std::size_t kPieces>
 HWY_INLINE ByteLanes lookup(const ByteTable<kPieces>& table, const ByteLanes& index) {
   ByteLanes r;
-  GRADWIRE_EACH(kByteVectors) r.v[i] = lookup_from<kPieces, 0>(table, index.v[i]);
+  GRADWIRE_EACH(kByteVectors) {
+    const V8 first = hn::TableLookupBytesOr0(table.pieces[0], index.v[i]);
+    if constexpr (kPieces == 1) {
+      r.v[i] = first;
+    } else {
+      r.v[i] = lookup_from<1>(table, hn::Sub(index.v[i], table.step), first);
+    }
+  }
+  return r;
+}
+
+// The same for two: each piece of the table is loaded once.
+struct ByteLanesPair {
+  ByteLanes of[2];
+};
+template <std::size_t kPiece, std::size_t kPieces>
+HWY_INLINE void lookup_pair_from(const ByteTable<kPieces>& table, V8 index0, V8 index1, V8& bytes0,
+                                 V8& bytes1) {
+  const V8 piece = table.pieces[kPiece];
+  bytes0 = hn::Xor(bytes0, hn::TableLookupBytesOr0(piece, index0));
+  bytes1 = hn::Xor(bytes1, hn::TableLookupBytesOr0(piece, index1));
+  if constexpr (kPiece + 1 < kPieces) {
+    lookup_pair_from<kPiece + 1>(table, hn::Sub(index0, table.step), hn::Sub(index1, table.step),
+                                 bytes0, bytes1);
+  }
+}
+template <std::size_t kPieces>
+HWY_INLINE ByteLanesPair lookup(const ByteTable<kPieces>& table, const ByteLanesPair& index) {
+  ByteLanesPair r;
+  GRADWIRE_EACH(kByteVectors) {
+    const V8 piece = table.pieces[0];
+    r.of[0].v[i] = hn::TableLookupBytesOr0(piece, index.of[0].v[i]);
+    r.of[1].v[i] = hn::TableLookupBytesOr0(piece, index.of[1].v[i]);
+    if constexpr (kPieces > 1) {
+      lookup_pair_from<1>(table, hn::Sub(index.of[0].v[i], table.step),
+                          hn::Sub(index.of[1].v[i], table.step), r.of[0].v[i], r.of[1].v[i]);
+    }
+  }
   return r;
 }
 
@@ -193,7 +233,8 @@ HWY_INLINE ByteTable<2> make_byte_table(const Lanes& words) {
   table.pieces[0] = bytes.v[0];
   table.pieces[1] = bytes.v[1];
 #endif
-  return make_differences(table);
+  finish_byte_table(table);
+  return table;
 }
 HWY_INLINE ByteTable<2> low_bytes_table(const Lanes& words) {
   return make_byte_table(and_(words, set_lanes(255)));

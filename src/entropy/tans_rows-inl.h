@@ -23,6 +23,10 @@ namespace HWY_NAMESPACE {
 
 #if HWY_TARGET == HWY_AVX3_DL
 
+// Tables for a loop over rows: in registers.
+template <typename Tables>
+using KeptTables = Tables;
+
 struct HalfState {
   Lanes n0, n1, n2, position, state;
 };

@@ -22,6 +22,12 @@ namespace HWY_NAMESPACE {
 
 #if GRADWIRE_LANE_VECTORS
 
+// Tables for a loop over rows. There are more of them than registers: they stay where they are in
+// memory. (As values of the loop's function they would be loaded, stored on the stack and loaded
+// again. So that function takes them by reference and must not be inlined.)
+template <typename Tables>
+using KeptTables = const Tables&;
+
 struct HalfState {
   Lanes n0, n1, n2;
   ByteLanes position, state;
@@ -139,29 +145,12 @@ HWY_INLINE DecodeTables load_decode_tables(const TansVectorDecodeTable& table) {
 // What the tables of states give for the states of a row: both halves at once, so that each piece
 // of a table is loaded once.
 struct RowStates {
-  ByteLanes symbols[2], next[2];
+  ByteLanesPair symbols, next;
 };
-template <std::size_t kPiece>
-HWY_INLINE void look_up_pieces(const DecodeTables& tables, std::size_t i, V8 low, V8 high,
-                               RowStates* r) {
-  const V8 symbols = tables.symbols.pieces[kPiece];
-  r->symbols[0].v[i] = hn::Xor(r->symbols[0].v[i], hn::TableLookupBytesOr0(symbols, low));
-  r->symbols[1].v[i] = hn::Xor(r->symbols[1].v[i], hn::TableLookupBytesOr0(symbols, high));
-  const V8 next = tables.next.pieces[kPiece];
-  r->next[0].v[i] = hn::Xor(r->next[0].v[i], hn::TableLookupBytesOr0(next, low));
-  r->next[1].v[i] = hn::Xor(r->next[1].v[i], hn::TableLookupBytesOr0(next, high));
-  if constexpr (kPiece < 7) {
-    look_up_pieces<kPiece + 1>(tables, i, next_piece(low), next_piece(high), r);
-  }
-}
 HWY_INLINE RowStates look_up_states(const DecodeTables& tables, const HalfState& low,
                                     const HalfState& high) {
-  RowStates r;
-  GRADWIRE_EACH(kByteVectors) {
-    r.symbols[0].v[i] = r.symbols[1].v[i] = r.next[0].v[i] = r.next[1].v[i] = hn::Zero(D8());
-    look_up_pieces<0>(tables, i, low.state.v[i], high.state.v[i], &r);
-  }
-  return r;
+  const ByteLanesPair states = {{low.state, high.state}};
+  return {lookup(tables.symbols, states), lookup(tables.next, states)};
 }
 
 struct DecodedHalf {
@@ -175,10 +164,10 @@ HWY_INLINE DecodedHalf decode_half(const DecodeTables& tables, const RowStates& 
                                    HalfState& half, const std::byte** end) {
   const Lanes at = words_of(kUp, half.position);
   const Lanes top = or_(mul_low(half.n0, at), mul_high(half.n1, at));
-  const ByteLanes symbol = states.symbols[kHalf];
+  const ByteLanes symbol = states.symbols.of[kHalf];
   const ByteLanes code_bits = upper_three_bits(symbol);
   const Lanes up = widen_bytes(low_bytes(kUp, code_bits));
-  half.state = add(states.next[kHalf], narrow_words(mul_high(top, up)));
+  half.state = add(states.next.of[kHalf], narrow_words(mul_high(top, up)));
   const ByteLanes token = and_(symbol, set_bytes(31));
   const ByteLanes lane_bits = lookup(tables.lane_bits, token);
   const ByteLanes position = add(half.position, add(code_bits, lane_bits));

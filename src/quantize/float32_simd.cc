@@ -113,9 +113,8 @@ HWY_INLINE std::uint32_t largest_magnitude(const std::uint32_t* values, std::uin
   const D32 d;
   const auto n = static_cast<std::uint32_t>(hn::Lanes(d));
   const auto magnitude = hn::Set(d, kMagnitude);
-  const auto magnitude_of = [&](std::uint32_t i) HWY_ATTR {
-    return hn::And(hn::LoadU(d, values + i), magnitude);
-  };
+  const auto magnitude_of = [&](std::uint32_t i)
+                                HWY_ATTR { return hn::And(hn::LoadU(d, values + i), magnitude); };
   auto largest0 = hn::Zero(d);
   auto largest1 = hn::Zero(d);
   std::uint32_t i = 0;

@@ -339,6 +339,13 @@ void check_byte_table(LaneCase& t) {
   t.expect(words_of_bytes(lookup(load_byte_table<kPieces>(table.data()), low_bytes_of(index))) ==
                map_words([&](std::size_t i) { return table[index[i]]; }),
            "lookup");
+  const Words index2 = map_words([&](std::size_t i) { return t.c[i] % table.size(); });
+  const ByteLanesPair pair = lookup(load_byte_table<kPieces>(table.data()),
+                                    ByteLanesPair{{low_bytes_of(index), low_bytes_of(index2)}});
+  t.expect(
+      words_of_bytes(pair.of[0]) == map_words([&](std::size_t i) { return table[index[i]]; }) &&
+          words_of_bytes(pair.of[1]) == map_words([&](std::size_t i) { return table[index2[i]]; }),
+      "lookup of a pair");
 }
 
 void check_compress(LaneCase& t) {

@@ -48,6 +48,8 @@ struct Counted {
   }
 };
 
+int type_bits(const FloatFormat& format) { return 1 + format.exponent_bits + format.mantissa_bits; }
+
 void count_step(const Values& original, const Values& decoded, const Group& group, double step,
                 Counted& counted) {
   if (is_zero_group(original, group, /*signs=*/false)) return counted.scales.add(kZeroGroup);
@@ -57,7 +59,7 @@ void count_step(const Values& original, const Values& decoded, const Group& grou
     const double q = std::ldexp(decoded[i], -k);
     const bool escaped = !std::isfinite(q) || std::fabs(q) > 2047 || q != std::trunc(q);
     counted.symbols.add(escaped ? kEscape : static_cast<int>(q));
-    if (escaped) counted.raw_bits += 32;
+    if (escaped) counted.raw_bits += type_bits(original.format());
   }
 }
 
@@ -66,7 +68,7 @@ void count_exponents(const Values& original, const Values& decoded, const Group&
                      int mantissa, bool lossless, Counted& counted) {
   if (is_zero_group(original, group, lossless)) return counted.scales.add(kZeroGroup);
   const FloatFormat& format = original.format();
-  const GroupScale scale = group_scale(original, group, 1);
+  const GroupScale scale = group_scale(original, group, 1, 1 - format.bias());
   const int k = scale.exponent.value_or(0);
   const int top =
       scale.exponent ? std::min(std::max(k + format.bias() + 4, 0), format.max_exponent()) : 0;
@@ -83,7 +85,7 @@ void count_exponents(const Values& original, const Values& decoded, const Group&
     const bool escaped =
         !format.finite(bits) || token < 0 || token >= kZero || (subnormal && !lossless);
     counted.symbols.add(escaped ? kEscape : token);
-    counted.raw_bits += escaped ? 1 + format.exponent_bits + format.mantissa_bits : 1 + mantissa;
+    counted.raw_bits += escaped ? type_bits(format) : 1 + mantissa;
   }
 }
 
@@ -133,7 +135,9 @@ std::optional<double> entropy_bits(const BenchInput& input, std::span<const std:
     } else if (codec.step > 0) {
       count_step(original, result, group, codec.step, counted);
     } else {
-      const int mantissa = lossless ? kept[group.block] : codec.mantissa;
+      const int mantissa = lossless
+                               ? kept[group.block]
+                               : std::min<int>(codec.mantissa, original.format().mantissa_bits);
       count_exponents(original, result, group, mantissa, lossless, counted);
     }
   }

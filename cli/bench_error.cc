@@ -61,7 +61,8 @@ Bound bound_of(const Values& original, const Group& group, const CodecSpec& code
     const BlockScale scale = block_scale(original, group, codec.bits);
     return {.fixed = half * scale.step * (1 + std::ldexp(1, -10))};
   }
-  if (codec.mantissa > 0) return {.relative = std::ldexp(1, -codec.mantissa - 1)};
+  const bool keeps_all = codec.mantissa >= original.format().mantissa_bits;
+  if (codec.mantissa > 0) return {.relative = keeps_all ? 0 : std::ldexp(1, -codec.mantissa - 1)};
   if (is_zero_group(original, group, /*signs=*/false)) return {};
   return {.fixed = half * std::ldexp(1, step_exponent(original, group, codec.step))};
 }

@@ -57,36 +57,32 @@ std::vector<Group> cut_groups(const BenchInput& input, const CodecSpec& codec) {
   return groups;
 }
 
-GroupScale group_scale(const Values& values, const Group& group, double x) {
-  const FloatFormat& format = values.format();
+GroupScale group_scale(const Values& values, const Group& group, double x, int least) {
   GroupScale scale;
-  int largest = 0;  // A
+  double most = 0;
   std::uint64_t finite = 0;
   for (std::uint64_t i = group.begin; i < group.begin + group.count; ++i) {
-    const std::uint64_t bits = values.bits(i);
-    if (!format.finite(bits)) continue;
-    largest = std::max(largest, std::max(format.exponent(bits), 1));
+    const double magnitude = std::fabs(values[i]);
+    if (!std::isfinite(magnitude)) continue;
+    most = std::max(most, magnitude);
     ++finite;
   }
   scale.any_finite = finite > 0;
-  if (finite == 0) return scale;
-  std::uint64_t sum = 0;  // S
+  if (most == 0) return scale;
+  const int largest = std::max(std::ilogb(most), least);  // A - bias
+  std::uint64_t sum = 0;                                  // S
   for (std::uint64_t i = group.begin; i < group.begin + group.count; ++i) {
-    const std::uint64_t bits = values.bits(i);
-    if (!format.finite(bits)) continue;
-    const int exponent = format.exponent(bits);
-    const std::uint64_t hidden = exponent > 0 ? std::uint64_t{1} << format.mantissa_bits : 0;
-    // floor(g 2^10 / 2^B): B is 7, 10, 23 or 52, so the product fits 64 bits.
-    const std::uint64_t aligned = ((format.mantissa(bits) + hidden) << 10) >> format.mantissa_bits;
-    const int distance = largest - std::max(exponent, 1);
-    const std::uint64_t significand = distance < 64 ? aligned >> distance : 0;
-    sum += significand * significand;
+    const double magnitude = std::fabs(values[i]);
+    if (!std::isfinite(magnitude)) continue;
+    // floor(g 2^10 / 2^B / 2^(A - F)), by value.
+    const auto s = static_cast<std::uint64_t>(std::ldexp(magnitude, 10 - largest));
+    sum += s * s;
   }
   const auto x2 = static_cast<std::uint64_t>(std::floor(std::ldexp(x * x, 28)));
   const std::uint64_t y = ((sum << 8) / finite) * x2;
   if (y == 0) return scale;
   const int j = (static_cast<int>(std::bit_width(y)) - 1 - 36) >> 1;  // arithmetic: floor
-  scale.exponent = j + largest - format.bias() - 10;
+  scale.exponent = j + largest - 10;
   return scale;
 }
 
@@ -99,8 +95,12 @@ bool is_zero_group(const Values& values, const Group& group, bool signs) {
 }
 
 int step_exponent(const Values& values, const Group& group, double step) {
-  const GroupScale scale = group_scale(values, group, step);
-  return std::clamp(scale.exponent.value_or(-149), -149, 127);
+  const FloatFormat& format = values.format();
+  // Halves count as float32.
+  const int normal = std::min(1 - format.bias(), -126);
+  const int least = 1 - format.bias() - format.mantissa_bits;
+  const GroupScale scale = group_scale(values, group, step, normal);
+  return std::clamp(scale.exponent.value_or(least), least, format.bias());
 }
 
 BlockScale block_scale(const Values& values, const Group& group, int bits) {

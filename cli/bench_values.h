@@ -58,12 +58,13 @@ struct Group {
 std::vector<Group> cut_groups(const BenchInput& input, const CodecSpec& codec);
 
 // floor(log2(X RMS)) of the group's finite values (section 8, "Mean square of a group");
-// nullopt where that is no number: no finite value, or y = 0.
+// nullopt where that is no number: no finite value, or y = 0. `least`: exponent of the least normal
+// number of the type that the values count as.
 struct GroupScale {
   bool any_finite = false;
   std::optional<int> exponent;
 };
-GroupScale group_scale(const Values& values, const Group& group, double x);
+GroupScale group_scale(const Values& values, const Group& group, double x, int least);
 
 // True if all values of the group are zero; with `signs`, only +0 counts.
 bool is_zero_group(const Values& values, const Group& group, bool signs);

@@ -31,6 +31,7 @@ class Case:
 
 STEP = "near_lossless:step=0.00575,group=256"
 LOSSLESS = "lossless:group=256"
+LADDER_VALUES = {"f64": 1872, "f16": 186, "bf16": 1530}  # all of these inputs
 INT8 = "block:bits=8,group=64,rounding=stochastic,seed=7"
 ALL = (
     "none", "cast:dtype=bf16", "cast:dtype=fp16", "block:bits=8,group=64,rounding=nearest",
@@ -130,9 +131,21 @@ def values() -> list[Case]:
             Case(f"lossless_{name}_empty", LOSSLESS, hard, (), dtype),
             Case(f"none_{name}", "none", hard, (70,), dtype),
         ]
+        for codec in (STEP, "near_lossless:step=0.00390625,group=256",
+                      "near_lossless:step=1,group=64", "near_lossless:mantissa=6,group=256",
+                      "near_lossless:mantissa=16,group=256"):  # fmt: skip
+            cases += [
+                Case(f"{short(codec)}_{name}_normal", codec, f"normal_{name}", (4000, 400), dtype),
+                Case(f"{short(codec)}_{name}_hard", codec, hard, (1024, 400), dtype),
+            ]
+        for codec in (STEP, "near_lossless:step=8,group=64",
+                      "near_lossless:mantissa=6,group=256"):  # fmt: skip
+            cases.append(Case(f"{short(codec)}_{name}_ladder", codec, f"ladder_{name}",
+                              (LADDER_VALUES[name],), dtype))  # fmt: skip
     cases += [Case(f"cast_{name}_f64", f"cast:dtype={name}", "specials_f64", (1548,), "float64")
               for name in ("bf16", "fp16")]  # fmt: skip
-    cases.append(Case("lossless_gpt_bf16", LOSSLESS, "gpt_bf16", (4608,), "bfloat16"))
+    cases += [Case("lossless_gpt_bf16", LOSSLESS, "gpt_bf16", (4608,), "bfloat16"),
+              Case("step_gpt_bf16", STEP, "gpt_bf16", (4608,), "bfloat16")]  # fmt: skip
     cases += [Case(f"none_{dtype}", "none", "bytes", (30, 2), dtype)
               for dtype, number in DTYPE_NUMBERS.items() if number >= 16]  # fmt: skip
     return cases
@@ -189,6 +202,8 @@ def decode_only() -> list[Case]:
     ):
         cases.append(Case(f"own_table_{name}", codec, "specials_f32", (1503,), decode_only=True,
                           own_table=tuple(table)))  # fmt: skip
+        cases.append(Case(f"own_table_{name}_bf16", codec, "bits_bf16", (1503,), "bfloat16",
+                          decode_only=True, own_table=tuple(table)))  # fmt: skip
     one_token = tuple(128 if token == 0 else 0 for token in range(32))
     cases.append(Case("own_table_one_token", "near_lossless:step=8,group=256", "constant_f32",
                       (600,), decode_only=True, own_table=one_token))  # fmt: skip

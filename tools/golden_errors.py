@@ -52,7 +52,7 @@ def set_byte(frame: bytes, at: int, value: int) -> bytes:
 def bad_headers(frame: bytes) -> dict[str, bytes]:
     """Fields out of range in a frame of near_lossless in step form."""
     changes = {
-        "op": (6, "B", 5), "phase": (7, "B", 3), "dtype": (8, "B", 5), "dtype_codec": (8, "B", 2),
+        "op": (6, "B", 5), "phase": (7, "B", 3), "dtype": (8, "B", 5), "dtype_codec": (8, "B", 19),
         "reduction": (9, "B", 3), "codec": (10, "B", 15), "coder": (11, "B", 0),
         "table_low": (12, "B", 15), "table_high": (12, "B", 39), "table_form": (12, "B", 1),
         "schedule": (13, "B", 2), "rounding": (14, "B", 2), "reserved_15": (15, "B", 1),
@@ -90,6 +90,18 @@ def bad_exponent_headers(frame: bytes) -> dict[str, bytes]:
     return {name: seal(put(frame, *change)) for name, change in changes.items()}
 
 
+def corrupt_step_scales(frames: dict[str, bytes]) -> dict[str, bytes]:
+    """Scales that the type does not have, and one where the values leave it."""
+    borders = {"f64": (-1074, 1023), "f16": (-24, 15), "bf16": (-133, 127)}
+    bad = {}
+    for name, (least, most) in borders.items():
+        frame = frames[f"near_lossless_step0p00575_{name}_normal"]
+        for what, base in (("low", least - 1), ("high", most + 1), ("not_finite", most - 4)):
+            change = base - read_frame(frame).index[0].scale_base
+            bad[f"scale_{what}_{name}"] = rebuild(frame, lambda b: None, scale_base=change)
+    return bad
+
+
 def corrupt_blocks(frames: dict[str, bytes]) -> dict[str, bytes]:
     """Blocks with a right hash that break a rule of sections 2 to 5."""
     step, own = frames["step_gpt"], frames["own_table_step"]
@@ -97,7 +109,8 @@ def corrupt_blocks(frames: dict[str, bytes]) -> dict[str, bytes]:
     int8 = frames["block_bits8_group64_nearest_resnet"]
     groups = 2 * 37  # bytes of int8's scales: 2352 values
     first_state = read_frame(step).blocks[0][6]
-    return {
+    half = frames["own_table_step_bf16"]
+    return corrupt_step_scales(frames) | {
         "lane_state": set_byte(step, 6, 128),
         "lane_position": set_byte(step, 7, 16),
         "first_state": set_byte(step, 6, first_state ^ 1),
@@ -108,6 +121,9 @@ def corrupt_blocks(frames: dict[str, bytes]) -> dict[str, bytes]:
         "word_count_high": seal(put(step, INDEX + 12, "I", 2**32 - 1)),
         "outlier_more": rebuild(own, lambda b: b.extend(bytes(4)), outlier_count=1),
         "outlier_less": rebuild(own, lambda b: b.__delitem__(slice(-4, None)), outlier_count=-1),
+        "outlier_more_bf16": rebuild(half, lambda b: b.extend(bytes(2)), outlier_count=1),
+        "outlier_less_bf16": rebuild(
+            half, lambda b: b.__delitem__(slice(-2, None)), outlier_count=-1),
         "scale_high": seal(put(step, INDEX + 8, "h", 127)),
         "scale_low": seal(put(step, INDEX + 8, "h", -150)),
         "not_finite": seal(put(step, INDEX + 8, "h", 120)),

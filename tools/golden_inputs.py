@@ -83,11 +83,17 @@ def special_group(special: np.ndarray, pattern: str, fill: np.ndarray) -> np.nda
     return np.concatenate([*parts, ordinary])
 
 
-def ladder() -> np.ndarray:
-    """All exponents of float32, both signs, three mantissas; in order, so that groups are steep."""
-    exponents = np.repeat(np.arange(255, dtype=np.uint32), 6) << np.uint32(23)
-    shapes = np.array([0, 0x80000000, 0x7FFFFF, 0x807FFFFF, 0x400000, 0x80155555], np.uint32)
-    return exponents | np.tile(shapes, 255)
+def ladder(exponent_bits: int, mantissa_bits: int) -> np.ndarray:
+    """All exponents of a type (of float64 those at the ends and some between), both signs, three
+    mantissas; in order, so that groups are steep."""
+    fields = np.arange((1 << exponent_bits) - 1, dtype=np.uint64)
+    fields = fields[(np.minimum(fields, fields[::-1]) < 128) | (fields % 32 == 0)]
+    ones, high = (1 << mantissa_bits) - 1, 1 << mantissa_bits - 1
+    sign, odd = 1 << exponent_bits + mantissa_bits, 0x155555 >> max(23 - mantissa_bits, 0)
+    shapes = np.array([0, sign, ones, sign | ones, high, sign | odd], np.uint64)
+    exponents = np.repeat(fields, len(shapes)) << np.uint64(mantissa_bits)
+    pattern = f"<u{(1 + exponent_bits + mantissa_bits) // 8}"
+    return (exponents | np.tile(shapes, len(fields))).astype(pattern)
 
 
 def generated_inputs() -> dict[str, np.ndarray]:
@@ -97,7 +103,10 @@ def generated_inputs() -> dict[str, np.ndarray]:
     return {
         "normal_f32": normal(10, 33000).astype(f32),
         "sparse_f32": sparse(20, 5000).astype(f32),
-        "ladder_f32": ladder().view(f32),
+        "ladder_f32": ladder(8, 23).view(f32),
+        "ladder_f64": ladder(11, 52).view(f64),
+        "ladder_f16": ladder(5, 10).view(f16),
+        "ladder_bf16": ladder(8, 7),
         "bits_f32": words[:512].view(np.uint32).view(f32),
         "exact_bf16_f32": exact_bf16,
         "specials_f32": special_group(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -87,13 +88,14 @@ def decode_coded(
         frequencies = list(sections["table"])
     else:
         frequencies = built_in_tables()[frame.header.table]
-    raw_bits = step_raw_bits() if frame.header.is_step_form else exponent_raw_bits(entry)
+    is_step_form = frame.header.is_step_form
+    raw_bits = step_raw_bits(frame.dtype) if is_step_form else exponent_raw_bits(entry)
     table = build_table(frequencies, raw_bits)
 
     codes = read_bit_array(sections["scales"], entry.scale_bits, groups.count)
     scales = entry.scale_base + codes - 1  # without meaning where the code is 0
     if frame.header.is_step_form:
-        least, most = -149, 127
+        least, most = step_scales(frame.dtype)
     else:
         least, most = 0, (1 << frame.dtype.exponent_bits) - 1
     in_range = (scales >= least) & (scales <= most)
@@ -126,12 +128,18 @@ def read_plane(section: bytes, plane_bytes: int, count: int) -> np.ndarray:
 # ---- section 3: tokens to values ----
 
 
-def step_raw_bits() -> list[int | None]:
+def step_scales(dtype: DType) -> tuple[int, int]:
+    """Section 3.1: the least and the largest k."""
+    bias = (1 << dtype.exponent_bits - 1) - 1
+    return 1 - bias - dtype.mantissa_bits, bias
+
+
+def step_raw_bits(dtype: DType) -> list[int | None]:
     """Section 3.1: r(token); None for tokens that do not occur."""
     bits: list[int | None] = [None] * 32
     bits[0], bits[2], bits[ESCAPE] = 0, 1, 0
     for m in range(2, 12):
-        bits[2 * m] = bits[2 * m + 1] = m - 1
+        bits[2 * m] = bits[2 * m + 1] = min(m - 1, dtype.mantissa_bits)
     return bits
 
 
@@ -139,17 +147,22 @@ def step_values(
     frame: Frame, entry: IndexEntry, tokens: np.ndarray, raw: np.ndarray, scale: np.ndarray,
     plane: np.ndarray,
 ) -> np.ndarray:  # fmt: skip
-    """Section 3.1: q x 2^k as float32."""
-    del frame, entry, plane
-    bits = np.array([r or 0 for r in step_raw_bits()])[tokens]
+    """Section 3.1: q x 2^k, which is exact in float64 and in the type."""
+    del entry, plane
+    bits = np.array([r or 0 for r in step_raw_bits(frame.dtype)])[tokens]
     sign = np.where(bits > 0, raw >> np.maximum(bits - 1, 0), 0)
     rest = raw & ((1 << np.maximum(bits - 1, 0)) - 1)
     m = np.maximum(tokens >> 1, 2)
+    rest <<= np.maximum(m - 1 - bits, 0)  # the bits that are not there are 0
     magnitude = (1 << (m - 1)) + ((tokens & 1) << (m - 2)) + rest
     magnitude = np.where(tokens == 0, 0, np.where(tokens == 2, 1, magnitude))
-    exact = np.ldexp(np.where(sign == 1, -magnitude, magnitude).astype(np.float64), scale)
-    check_block(bool(np.all(np.abs(exact) < 2.0**128)), "value is not finite")
-    return exact.astype("<f4").view("<u4")
+    with np.errstate(over="ignore"):
+        exact = np.ldexp(np.where(sign == 1, -magnitude, magnitude).astype(np.float64), scale)
+    most = math.ldexp(2 - 2.0**-frame.dtype.mantissa_bits, step_scales(frame.dtype)[1])
+    check_block(bool(np.all(np.abs(exact) <= most)), "value is not finite")
+    if frame.dtype.name == "bfloat16":  # the upper half of a float32
+        return (exact.astype("<f4").view("<u4") >> np.uint32(16)).astype("<u2")
+    return exact.astype(f"<f{frame.dtype.size}").view(frame.dtype.pattern)
 
 
 def exponent_raw_bits(entry: IndexEntry) -> list[int | None]:

@@ -143,6 +143,14 @@ def bias(dtype: DType) -> int:
     return (1 << dtype.exponent_bits - 1) - 1
 
 
+def as_float32(v: Float) -> Float:
+    """Halves as the float32 of the same value; others as they are."""
+    if v.dtype.size != 2:
+        return v
+    pattern = spec_blocks.widen(np.array([v.pattern], "<u2"), v.dtype, DTYPES[1])[0]
+    return Float(DTYPES[1], int(pattern))
+
+
 def group_scale(values: Sequence[Float], x: float) -> int | None:
     """k = floor(log2(X RMS)) of the finite values; None where y is 0 ("Mean square of a group")."""
     dtype = values[0].dtype
@@ -175,15 +183,17 @@ def step_token(v: Float, k: int) -> Coded:
     if not v.is_finite:
         return Coded(ESCAPE)
     q = round_half_even(v.significand, k - v.exponent)
-    if q > 2047 or q * 2.0**k >= 2.0**128:
+    if q > 2047 or q.bit_length() + k > bias(v.dtype) + 1:  # q 2^k >= 2^(bias + 1)
         return Coded(ESCAPE)
     if q == 0:
         return Coded(0)
     if q == 1:
         return Coded(2, v.sign, 1)
     m = q.bit_length()
-    rest = q & (1 << m - 2) - 1
-    return Coded(2 * m + (q >> m - 2 & 1), v.sign << m - 2 | rest, m - 1)
+    r = min(m - 1, v.dtype.mantissa_bits)
+    rest, missing = divmod(q & (1 << m - 2) - 1, 1 << m - 1 - r)
+    assert missing == 0, "the value has more significant bits than its type"
+    return Coded(2 * m + (q >> m - 2 & 1), v.sign << r - 1 | rest, r)
 
 
 def exponent_token(v: Float, scale: int, kept: int, plane_bytes: int, is_lossy: bool) -> Coded:
@@ -210,7 +220,7 @@ def kept_mantissa(spec: Spec, values: Sequence[Float]) -> int:
     if spec.is_step_form:
         return 0
     if spec.codec == NEAR_LOSSLESS:
-        return spec.mantissa
+        return min(spec.mantissa, spec.type.mantissa_bits)
     common = 0
     for v in values:
         if v.is_finite:
@@ -227,8 +237,9 @@ def scale_of(spec: Spec, group: Sequence[Float]) -> int | str:
     if not finite:
         return "base"
     if spec.is_step_form:
-        k = group_scale(finite, spec.quantizer_step)
-        return -149 if k is None else min(max(k, -149), 127)
+        k = group_scale([as_float32(v) for v in finite], spec.quantizer_step)
+        least, most = spec_blocks.step_scales(spec.type)
+        return least if k is None else min(max(k, least), most)
     k = group_scale(finite, 1.0)
     most = (1 << spec.type.exponent_bits) - 1
     return 0 if k is None else min(max(k + bias(spec.type) + 4, 0), most)
@@ -300,7 +311,7 @@ def coded_block(spec: Spec, pieces: Pieces) -> tuple[IndexEntry, bytes]:
     entry = IndexEntry(0, CODED, lane_count(len(values)), plane_bytes, scale_bits, base, kept,
                        1 if spec.own_table else 0, 0, 0, 0, 0)  # fmt: skip
     if spec.is_step_form:
-        raw_bits = spec_blocks.step_raw_bits()
+        raw_bits = spec_blocks.step_raw_bits(spec.type)
     else:
         raw_bits = spec_blocks.exponent_raw_bits(entry)
     frequencies = spec.own_table or spec_blocks.built_in_tables()[header_of(spec).table]

@@ -87,7 +87,7 @@ CODECS = {
     CAST: Codec("cast", (1, 2), counts_outliers=False, cast_dtypes=(3, 4)),
     BLOCK: Codec("block", group=FIXED_GROUPS, bits=(4, 6, 8)),
     LOSSLESS: Codec("lossless", (1, 2, 3, 4), CODED, group=CODED_GROUPS),
-    NEAR_LOSSLESS: Codec("near_lossless", (1,), CODED, group=CODED_GROUPS,
+    NEAR_LOSSLESS: Codec("near_lossless", (1, 2, 3, 4), CODED, group=CODED_GROUPS,
                          quantizer_step=(2**-8, 8)),
     NATURAL: Codec("natural"),
     MXFP8: Codec("mxfp8", group=(32,), cast_dtypes=(25, 26)),

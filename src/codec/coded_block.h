@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "codec/block_codec.h"
-#include "core/endian.h"
 #include "entropy/tans_decode.h"
 #include "entropy/tans_decode_simd.h"
 #include "entropy/tans_encode.h"
@@ -27,12 +26,13 @@ inline constexpr std::uint32_t kMaxBatch = kMaxGroup / 64;
 struct CodedScratch {
   // One group. `values` is storage for numbers of any size.
   alignas(64) std::array<std::byte, kMaxGroup * sizeof(std::uint64_t)> values;
-  alignas(64) std::array<std::uint32_t, kMaxGroup> rounded;
+  // Like `values`: the group rounded, or halves as float32.
+  alignas(64) std::array<std::byte, kMaxGroup * sizeof(std::uint64_t)> changed;
   alignas(64) std::array<std::uint16_t, kMaxGroup> lane_bits;
   alignas(64) std::array<std::uint8_t, kMaxGroup> tokens;
   // A batch of groups.
   alignas(64) std::array<std::uint32_t, kMaxGroup> outlier_batch;
-  alignas(64) std::array<std::uint32_t, kMaxGroup> wide;  // bfloat16 as float32
+  alignas(64) std::array<std::uint32_t, kMaxGroup> wide;  // halves as float32
   std::array<GroupScale, kMaxBatch> batch_scales;
   std::array<std::int16_t, kMaxBatch> scale_batch;
   // One block, encoder.
@@ -44,24 +44,11 @@ struct CodedScratch {
   TansEncodeLanes encode_lanes;
   TansVectorEncoder vector_encoder;
   // One block, decoder.
-  std::vector<std::uint32_t> wide_outliers;  // of bfloat16, as float32
+  std::vector<std::uint32_t> wide_outliers;  // of halves, as float32
   TansDecodeTable decode_table;
   TansDecoder decoder;
   TansVectorDecoder vector_decoder;
 };
-
-// bfloat16 values, which need no alignment, as the float32 patterns that they are the upper halves
-// of, and back.
-inline void widen_bfloat16(const std::byte* from, std::size_t count, std::uint32_t* to) noexcept {
-  for (std::size_t i = 0; i < count; ++i) {
-    to[i] = std::uint32_t{load_le<std::uint16_t>(from + sizeof(std::uint16_t) * i)} << 16;
-  }
-}
-inline void narrow_bfloat16(const std::uint32_t* from, std::size_t count, std::byte* to) noexcept {
-  for (std::size_t i = 0; i < count; ++i) {
-    store_le(to + sizeof(std::uint16_t) * i, static_cast<std::uint16_t>(from[i] >> 16));
-  }
-}
 
 // Groups of `group` > 0 values in a block.
 template <typename AnyPiece>

@@ -13,6 +13,7 @@
 #include "core/status_macros.h"
 #include "quantize/exponent_form_ref.h"
 #include "quantize/float32_simd.h"
+#include "quantize/half_float.h"
 #include "quantize/step_form_ref.h"
 
 namespace gradwire::internal {
@@ -68,9 +69,9 @@ Status check_entry(const BlockEntry& entry, bool step_form, std::uint32_t mantis
 }
 
 // Builds the decoder's table from the block's own or the built-in one.
+// `lane_bits` are those of the form.
 Status prepare_table(std::uint8_t number, std::span<const std::byte> own, bool step_form,
-                     MantissaSplit split, TansDecodeTable* table) {
-  const TokenBits lane_bits = step_form ? step_lane_bits() : exponent_lane_bits(split);
+                     const TokenBits& lane_bits, TansDecodeTable* table) {
   if (own.empty()) {
     const Frequencies* frequencies = find_builtin_table(number);
     if (frequencies == nullptr) return corrupt("table", "no table " + std::to_string(number));
@@ -96,8 +97,9 @@ class BlockDecoder {
   using Bits = typename Format::Bits;
   static constexpr bool kIsFloat32 = std::is_same_v<Format, Float32Format>;
   static constexpr bool kIsBFloat16 = std::is_same_v<Format, BFloat16Format>;
-  // Outliers of bfloat16 wait as float32.
-  using Outlier = std::conditional_t<kIsBFloat16, std::uint32_t, Bits>;
+  static constexpr bool kHalf = kIsHalf<Format>;
+  // Outliers of halves wait as float32.
+  using Outlier = std::conditional_t<kHalf, std::uint32_t, Bits>;
 
  public:
   BlockDecoder(const BlockContext& context, const BlockEntry& entry, const Sections& sections,
@@ -108,13 +110,14 @@ class BlockDecoder {
         sections_(sections),
         split_{entry.mantissa, entry.plane_bytes},
         vector_(entry.lanes == kMaxLanes && has_vector_decoder()),
-        fused_((kIsFloat32 || kIsBFloat16) && vector_ && has_fused_groups()),
+        fused_((kIsFloat32 || kIsBFloat16 || (kHalf && step_form_)) && vector_ &&
+               has_fused_groups()),
         add_(kIsFloat32 && context.add),
         scratch_(*scratch),
         outliers_{sections.outliers.data(), entry.outlier_count} {}
 
   Status decode(std::span<const PieceOut> pieces) {
-    if constexpr (kIsBFloat16) widen_outliers();
+    if constexpr (kHalf) widen_outliers();
     const char* problem =
         start_decoder(sections_.lane_states, entry_.lanes, sections_.words, &scratch_.decoder);
     if (problem != nullptr) return corrupt("lane states", problem);
@@ -144,11 +147,11 @@ class BlockDecoder {
           const auto most = static_cast<std::uint32_t>(std::min<std::uint64_t>(rest, kMaxGroup));
           done = decode_fused(most / group_, reinterpret_cast<Bits*>(out));
         }
-      } else if constexpr (kIsBFloat16) {
+      } else if constexpr (kHalf) {
         if (fused_) {
           const auto most = static_cast<std::uint32_t>(std::min<std::uint64_t>(rest, kMaxGroup));
           done = decode_fused(most / group_, scratch_.wide.data());
-          narrow_bfloat16(scratch_.wide.data(), static_cast<std::size_t>(done), out);
+          narrow_halves<Format>(scratch_.wide.data(), static_cast<std::size_t>(done), out);
         }
       }
       if (outliers_.missing) return too_few_outliers();
@@ -164,7 +167,7 @@ class BlockDecoder {
   void widen_outliers() {
     std::vector<std::uint32_t>& wide = scratch_.wide_outliers;
     wide.resize(entry_.outlier_count);
-    widen_bfloat16(sections_.outliers.data(), wide.size(), wide.data());
+    widen_halves<Format>(sections_.outliers.data(), wide.size(), wide.data());
     outliers_.next = reinterpret_cast<const std::byte*>(wide.data());
   }
 
@@ -175,7 +178,8 @@ class BlockDecoder {
       const std::uint32_t code =
           bit_array_get(sections_.scales, next_group_ + known, entry_.scale_bits);
       const std::int32_t scale = entry_.scale_base + static_cast<std::int32_t>(code) - 1;
-      if (code == 0 || !(step_form_ ? fused_step_scale(scale) : fused_exponent_scale(scale))) break;
+      if (code == 0) break;
+      if (!(step_form_ ? fused_step_scale<Format>(scale) : fused_exponent_scale(scale))) break;
       scratch_.scale_batch[known] = static_cast<std::int16_t>(scale);
     }
     if (known == 0) return 0;
@@ -209,8 +213,8 @@ class BlockDecoder {
       return {};
     }
     const std::int32_t scale = entry_.scale_base + static_cast<std::int32_t>(code) - 1;
-    const std::int32_t least = step_form_ ? kStepScaleMin : 0;
-    const std::int32_t most = step_form_ ? kStepScaleMax : Format::kExponentMax;
+    const std::int32_t least = step_form_ ? Format::kLeastExponent : 0;
+    const std::int32_t most = step_form_ ? Format::kBias : Format::kExponentMax;
     if (scale < least || scale > most) {
       return corrupt("scales", "scale " + std::to_string(scale) + " is outside " +
                                    std::to_string(least) + ".." + std::to_string(most));
@@ -253,9 +257,30 @@ class BlockDecoder {
                  ? dequantize_step_simd(tokens, lane_bits, count, scale, values)
                  : dequantize_exponent_simd(tokens, lane_bits, plane, count, scale, split_, values);
     } else {
-      return dequantize_exponent_ref<Format>(tokens, lane_bits, plane, count, scale, split_,
-                                             values);
+      if (!step_form_) {
+        return dequantize_exponent_ref<Format>(tokens, lane_bits, plane, count, scale, split_,
+                                               values);
+      }
+      if constexpr (kHalf) {
+        return dequantize_step_halves(values, count, scale);
+      } else {
+        return dequantize_step_ref(tokens, lane_bits, count, scale, values);
+      }
     }
+  }
+
+  bool dequantize_step_halves(Bits* values, std::uint32_t count, std::int32_t scale) noexcept {
+    auto* const wide = reinterpret_cast<std::uint32_t*>(scratch_.changed.data());
+    const std::uint8_t* tokens = scratch_.tokens.data();
+    if (!dequantize_step_simd(tokens, scratch_.lane_bits.data(), count, scale, wide)) return false;
+    narrow_halves<Format>(wide, count, reinterpret_cast<std::byte*>(values));
+    if (step_finite_most<Format>(scale) == kStepMost) return true;
+    bool finite = true;
+    for (std::uint32_t i = 0; i < count; ++i) {
+      const bool number = (values[i] & Format::kMagnitude) < Format::kInfinity;
+      finite = finite && (number || tokens[i] == kTokenEscape);
+    }
+    return finite;
   }
 
   // False if there are fewer outliers than escapes.
@@ -266,7 +291,12 @@ class BlockDecoder {
     if (outliers_.left < escapes) return false;
     for (std::uint32_t i = 0; i < count; ++i) {
       if (scratch_.tokens[i] != kTokenEscape) continue;
-      values[i] = static_cast<Bits>(load_le<Outlier>(outliers_.next) >> (kIsBFloat16 ? 16 : 0));
+      const Outlier outlier = load_le<Outlier>(outliers_.next);
+      if constexpr (kHalf) {
+        values[i] = narrow_half<Format>(outlier);
+      } else {
+        values[i] = outlier;
+      }
       outliers_.next += sizeof(Outlier);
     }
     outliers_.left -= escapes;
@@ -299,9 +329,11 @@ Status decode_as(const BlockContext& context, const BlockEntry& entry,
   Sections sections;
   GRADWIRE_RETURN_IF_ERROR(cut_sections(entry, bytes, values, count_groups(pieces, spec.group),
                                         sizeof(typename Format::Bits), &sections));
-  const MantissaSplit split{entry.mantissa, entry.plane_bytes};
+  const TokenBits lane_bits =
+      step_form ? step_lane_bits(Format::kMantissaBits)
+                : exponent_lane_bits(MantissaSplit{entry.mantissa, entry.plane_bytes});
   GRADWIRE_RETURN_IF_ERROR(
-      prepare_table(context.table, sections.table, step_form, split, &scratch.decode_table));
+      prepare_table(context.table, sections.table, step_form, lane_bits, &scratch.decode_table));
   return BlockDecoder<Format>(context, entry, sections, &scratch).decode(pieces);
 }
 

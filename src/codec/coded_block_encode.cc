@@ -10,6 +10,7 @@
 #include "core/fp_environment.h"
 #include "quantize/exponent_form_ref.h"
 #include "quantize/float32_simd.h"
+#include "quantize/half_float.h"
 #include "quantize/step_form_ref.h"
 
 namespace gradwire::internal {
@@ -50,6 +51,7 @@ class BlockEncoder {
   static constexpr bool kIsFloat32 = std::is_same_v<Format, Float32Format>;
   // The upper half of a float32: same exponents, so same scales, tokens and lane bits.
   static constexpr bool kIsBFloat16 = std::is_same_v<Format, BFloat16Format>;
+  static constexpr bool kHalf = kIsHalf<Format>;
 
  public:
   BlockEncoder(const BlockContext& context, std::span<const Piece> pieces, CodedScratch* scratch)
@@ -58,12 +60,13 @@ class BlockEncoder {
     groups_ = count_groups(pieces, spec_.group);
     lanes_ = coded_lanes(values_);
     vector_ = lanes_ == kMaxLanes && has_vector_encoder();
-    fused_ = (kIsFloat32 || kIsBFloat16) && vector_ && has_fused_groups();
+    const bool as_float32 = kIsFloat32 || kIsBFloat16 || (kHalf && step_form_);
+    fused_ = as_float32 && vector_ && has_fused_groups();
     const Frequencies& frequencies = *find_builtin_table(context.table);
     if (step_form_) {
       factor_ = scale_factor(spec_.step);
       q_max_ = largest_step(frequencies);
-      make_encode_table(frequencies, step_lane_bits(), &scratch_.encode_table);
+      make_encode_table(frequencies, step_lane_bits(Format::kMantissaBits), &scratch_.encode_table);
     } else {
       factor_ = scale_factor(1.0);
       split_ = split_mantissa(kept_mantissa());
@@ -141,7 +144,7 @@ class BlockEncoder {
   bool rounds_mantissa() const noexcept { return spec_.id == CodecId::kNearLossless; }
 
   std::uint32_t kept_mantissa() const noexcept {
-    if (rounds_mantissa()) return spec_.mantissa;
+    if (rounds_mantissa()) return std::min<std::uint32_t>(spec_.mantissa, Format::kMantissaBits);
     // Most gradients use the last bit within a few values; only those that do not are read in full.
     constexpr std::uint64_t kSample = 4096;
     typename Format::Wide mantissas = 0;
@@ -186,10 +189,10 @@ class BlockEncoder {
       if (fused_ && reinterpret_cast<std::uintptr_t>(data) % alignof(Bits) == 0) {
         return encode_fused(reinterpret_cast<const Bits*>(data), data, groups, scales, plane);
       }
-    } else if constexpr (kIsBFloat16) {
+    } else if constexpr (kHalf) {
       if (fused_) {
         std::uint32_t* const wide = scratch_.wide.data();
-        widen_bfloat16(data, groups * group, wide);
+        widen_halves<Format>(data, groups * group, wide);
         return encode_fused(wide, data, groups, scales, plane);
       }
     }
@@ -228,7 +231,7 @@ class BlockEncoder {
   bool fused_scale(const GroupScale& scale, std::int16_t* number) const noexcept {
     if (scale.zero || !scale.finite) return false;
     *number = static_cast<std::int16_t>(step_form_ ? step_scale(scale) : exponent_scale(scale));
-    return step_form_ ? fused_step_scale(*number) : fused_exponent_scale(*number, range_);
+    return step_form_ ? fused_step_scale<Format>(*number) : fused_exponent_scale(*number, range_);
   }
 
   void code_fused(const std::uint32_t* values, FusedGroups groups, std::byte* plane) {
@@ -242,13 +245,20 @@ class BlockEncoder {
     }
     words_end_ = out.words;
     for (const std::uint32_t* outlier = outliers; outlier != out.outliers; ++outlier) {
-      scratch_.outliers.push_back(*outlier >> (kIsBFloat16 ? 16 : 0));
+      if constexpr (kHalf) {
+        scratch_.outliers.push_back(narrow_half<Format>(*outlier));
+      } else {
+        scratch_.outliers.push_back(*outlier);
+      }
     }
   }
 
   // Returns the group's scale, kZeroGroup or kUndefinedScale.
   std::int16_t encode_group(const std::byte* data, std::uint32_t count, std::byte* plane) {
     const Bits* values = aligned_values(data, count);
+    if constexpr (kHalf) {
+      if (step_form_) widen_halves<Format>(data, count, changed<std::uint32_t>());
+    }
     const GroupScale scale = group_scale(values, count);
     const bool keeps_sign = spec_.id == CodecId::kLossless;
     if (scale.zero && !(keeps_sign && scale.negative_zero)) {
@@ -274,8 +284,14 @@ class BlockEncoder {
     return reinterpret_cast<const Bits*>(scratch_.values.data());
   }
 
+  template <typename T>
+  T* changed() const noexcept {
+    return reinterpret_cast<T*>(scratch_.changed.data());
+  }
+
   GroupScale group_scale(const Bits* values, std::uint32_t count) const noexcept {
     if constexpr (kIsFloat32) return group_scale_simd(values, count, factor_);
+    if (kHalf && step_form_) return group_scale_simd(changed<std::uint32_t>(), count, factor_);
     return group_scale_ref<Format>(values, count, factor_);
   }
 
@@ -292,8 +308,8 @@ class BlockEncoder {
   }
 
   static std::int32_t step_scale(const GroupScale& scale) noexcept {
-    if (!scale.finite || scale.vanishes) return kStepScaleMin;
-    return std::clamp(scale.exponent, kStepScaleMin, kStepScaleMax);
+    if (!scale.finite || scale.vanishes) return Format::kLeastExponent;
+    return std::clamp(scale.exponent, Format::kLeastExponent, Format::kBias);
   }
 
   static std::int32_t exponent_scale(const GroupScale& scale) noexcept {
@@ -301,7 +317,7 @@ class BlockEncoder {
     return std::clamp(scale.exponent + Format::kBias + kExponentHeadroom, 0, Format::kExponentMax);
   }
 
-  // Returns the number of escapes.
+  // Returns the number of escapes. Halves of the step form lie in changed() as float32.
   std::uint32_t quantize(const Bits* values, std::uint32_t count, std::int32_t scale,
                          std::byte* plane) noexcept {
     std::uint8_t* tokens = scratch_.tokens.data();
@@ -310,12 +326,25 @@ class BlockEncoder {
       if (step_form_) return quantize_step_simd(values, count, scale, q_max_, tokens, lane_bits);
       const Bits* source = values;
       if (rounds_mantissa()) {
-        round_mantissa_simd(values, count, split_.mantissa, scratch_.rounded.data());
-        source = scratch_.rounded.data();
+        round_mantissa_simd(values, count, split_.mantissa, changed<Bits>());
+        source = changed<Bits>();
       }
       return quantize_exponent_simd(source, count, scale, split_, range_, tokens, lane_bits, plane);
     } else {
-      return quantize_exponent_ref<Format>(values, count, scale, split_, range_, tokens, lane_bits,
+      if (kHalf && step_form_) {
+        const std::uint32_t most = std::min(q_max_, step_finite_most<Format>(scale));
+        return quantize_step_simd(changed<std::uint32_t>(), count, scale, most, tokens, lane_bits);
+      }
+      if constexpr (!kHalf) {
+        if (step_form_) return quantize_step_ref(values, count, scale, q_max_, tokens, lane_bits);
+      }
+      const Bits* source = values;
+      if (rounds_mantissa()) {
+        std::memcpy(changed<Bits>(), values, count * sizeof(Bits));
+        round_mantissa_ref<Format>(changed<Bits>(), count, split_.mantissa);
+        source = changed<Bits>();
+      }
+      return quantize_exponent_ref<Format>(source, count, scale, split_, range_, tokens, lane_bits,
                                            plane);
     }
   }

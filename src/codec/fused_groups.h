@@ -11,6 +11,7 @@
 #include "entropy/tans_decode_simd.h"
 #include "entropy/tans_encode_simd.h"
 #include "quantize/exponent_form_ref.h"
+#include "quantize/step_form_format.h"
 
 namespace gradwire::internal {
 
@@ -26,6 +27,13 @@ struct FusedGroups {
 
 // Step form: scales the kernels take.
 bool fused_step_scale(std::int32_t k) noexcept;
+// The same for values of a smaller type as float32: those whose results are all of the type, as
+// |q| 2^k < 2^(bias + 1).
+template <typename Format>
+bool fused_step_scale(std::int32_t k) noexcept {
+  return fused_step_scale(k) && k >= Format::kLeastExponent &&
+         k <= Format::kBias + 1 - kStepMostBits;
+}
 // Exponent form, encoder: zeros, subnormals and Inf must be out of the tokens' reach.
 bool fused_exponent_scale(std::int32_t top, TokenRange range) noexcept;
 // Exponent form, decoder: every token is a normal number.

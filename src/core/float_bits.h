@@ -90,6 +90,16 @@ constexpr std::uint32_t float32_bits_from_float16(std::uint16_t bits) noexcept {
                             magnitude >= 0x7C00u ? special : normal);
 }
 
+// For float32 that are values of float16, whose NaN keep all their bits: the inverse of the above.
+constexpr std::uint16_t exact_float16_from_float32_bits(std::uint32_t bits) noexcept {
+  const std::uint32_t magnitude = bits & kFloat32Magnitude;
+  const std::uint32_t nan = 0x7C00u | ((magnitude >> 13) & 0x3FFu);
+  const std::uint32_t sign = (bits >> 16) & 0x8000u;
+  const std::uint32_t number = float16_from_float32_bits(bits) & 0x7FFFu;
+  return static_cast<std::uint16_t>(sign |
+                                    select_bits(less_mask(kFloat32Inf, magnitude), nan, number));
+}
+
 // ---- float64 ----
 
 // float64 to float32 by rounding to odd: truncated, with the last bit set if anything was lost.

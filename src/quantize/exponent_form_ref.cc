@@ -172,20 +172,25 @@ std::uint32_t quantize_exponent_ref(const typename Format::Bits* values, std::ui
   return escapes;
 }
 
-void round_mantissa_ref(std::uint32_t* values, std::uint32_t count,
+template <typename Format>
+void round_mantissa_ref(typename Format::Bits* values, std::uint32_t count,
                         std::uint32_t mantissa) noexcept {
-  constexpr std::uint32_t kNan = 0x7FC00000u;
-  const std::uint32_t drop = Float32Format::kMantissaBits - mantissa;
-  const std::uint32_t keep = ~((1u << drop) - 1);
-  const std::uint32_t below_half = (1u << (drop - 1)) - 1;
+  using Bits = typename Format::Bits;
+  using Wide = typename Format::Wide;
+  constexpr Wide kNan = Format::kInfinity | (Format::kHidden >> 1);
+  const std::uint32_t drop = Format::kMantissaBits - mantissa;
+  const Wide keep = ~((Wide{1} << drop) - 1);
+  const Wide half = (Wide{1} << drop) >> 1;  // 0 if nothing is dropped
+  const Wide below_half = half - (half != 0);
+  const Wide lowest = half << 1;  // bit that is kept
   for (std::uint32_t i = 0; i < count; ++i) {
-    const std::uint32_t magnitude = values[i] & Float32Format::kMagnitude;
-    // A carry runs into the exponent, as it should; from NaN it may reach bit 31, no further.
-    const std::uint32_t rounded = (magnitude + below_half + ((magnitude >> drop) & 1)) & keep;
-    const bool refused =
-        (rounded >= Float32Format::kInfinity) | (magnitude < Float32Format::kHidden);
-    const std::uint32_t result = (values[i] & Float32Format::kSign) | rounded;
-    values[i] = magnitude == 0 ? 0 : (refused ? kNan : result);
+    const Wide magnitude = values[i] & Format::kMagnitude;
+    // A carry runs into the exponent, as it should; from NaN it may reach the sign, no further.
+    const Wide odd = (magnitude & lowest) != 0;
+    const Wide rounded = (magnitude + below_half + odd) & keep;
+    const bool refused = (rounded >= Format::kInfinity) | (magnitude < Format::kHidden);
+    const Wide result = (values[i] & Format::kSign) | rounded;
+    values[i] = static_cast<Bits>(magnitude == 0 ? 0 : (refused ? kNan : result));
   }
 }
 
@@ -219,6 +224,7 @@ bool dequantize_exponent_ref(const std::uint8_t* tokens, const std::uint16_t* la
 #define GRADWIRE_INSTANTIATE(Format)                                                              \
   template std::uint32_t used_mantissa_bits<Format>(Format::Wide) noexcept;                       \
   template Format::Wide collect_mantissas<Format>(const std::byte*, std::uint64_t) noexcept;      \
+  template void round_mantissa_ref<Format>(Format::Bits*, std::uint32_t, std::uint32_t) noexcept; \
   template std::uint32_t quantize_exponent_ref<Format>(                                           \
       const Format::Bits*, std::uint32_t, std::int32_t, MantissaSplit, TokenRange, std::uint8_t*, \
       std::uint16_t*, std::byte*) noexcept;                                                       \

@@ -34,11 +34,12 @@ std::uint32_t quantize_exponent_ref(const typename Format::Bits* values, std::ui
                                     std::uint8_t* tokens, std::uint16_t* lane_bits,
                                     std::byte* plane) noexcept;
 
-// Mantissa form of near_lossless: rounds float32 patterns to `mantissa` bits (nearest even) in
-// place, so that the function above may code them. Zeros become +0. Values whose rounding is
-// refused (subnormals, overflow, non-finite) become NaN, which is an escape; the caller keeps the
-// originals for these.
-void round_mantissa_ref(std::uint32_t* values, std::uint32_t count,
+// Mantissa form of near_lossless: rounds patterns to `mantissa` bits (nearest even) in place, so
+// that the function above may code them. Zeros become +0. Values whose rounding is refused
+// (subnormals, overflow, non-finite) become NaN, which is an escape; the caller keeps the originals
+// for these.
+template <typename Format>
+void round_mantissa_ref(typename Format::Bits* values, std::uint32_t count,
                         std::uint32_t mantissa) noexcept;
 
 // The inverse of quantize_exponent_ref(); tokens are 0 to 31; what is written for escapes is

@@ -53,7 +53,7 @@ std::uint32_t quantize_exponent(const std::uint32_t* values, std::uint32_t count
 void round_mantissa(const std::uint32_t* values, std::uint32_t count, std::uint32_t mantissa,
                     std::uint32_t* rounded) {
   std::memcpy(rounded, values, count * sizeof(std::uint32_t));
-  round_mantissa_ref(rounded, count, mantissa);
+  round_mantissa_ref<Float32Format>(rounded, count, mantissa);
 }
 bool dequantize_exponent(const std::uint8_t* tokens, const std::uint16_t* lane_bits,
                          const std::byte* plane, std::uint32_t count, std::int32_t top,
@@ -347,7 +347,7 @@ void round_mantissa(const std::uint32_t* values, std::uint32_t count, std::uint3
   const auto n = static_cast<std::uint32_t>(hn::Lanes(d));
   if (count % n != 0) {
     std::memcpy(rounded, values, count * sizeof(std::uint32_t));
-    return round_mantissa_ref(rounded, count, mantissa);
+    return round_mantissa_ref<Float32Format>(rounded, count, mantissa);
   }
   const std::uint32_t drop = Float32Format::kMantissaBits - mantissa;
   const int shift = static_cast<int>(drop);

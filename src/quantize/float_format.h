@@ -14,6 +14,8 @@ struct FloatFormat {
   static constexpr std::uint32_t kMantissaBits = kMantissa;
   static constexpr std::int32_t kBias = (1 << (kExponent - 1)) - 1;
   static constexpr std::int32_t kExponentMax = (1 << kExponent) - 1;  // Inf and NaN
+  // Of the least subnormal.
+  static constexpr std::int32_t kLeastExponent = 1 - kBias - static_cast<std::int32_t>(kMantissa);
   static constexpr Wide kSign = Wide{1} << (kExponent + kMantissa);
   static constexpr Wide kMagnitude = kSign - 1;
   static constexpr Wide kHidden = Wide{1} << kMantissa;

@@ -1,15 +1,17 @@
-// The step form (docs/format.md 3.1): a float32 value as q x 2^k, |q| as a token and lane bits.
+// The step form (docs/format.md 3.1): a value as q x 2^k, |q| as a token and lane bits. k is from
+// kLeastExponent to kBias of the type's FloatFormat.
 #ifndef GRADWIRE_QUANTIZE_STEP_FORM_FORMAT_H_
 #define GRADWIRE_QUANTIZE_STEP_FORM_FORMAT_H_
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstdint>
 
 namespace gradwire::internal {
 
-inline constexpr std::int32_t kStepScaleMin = -149;
-inline constexpr std::int32_t kStepScaleMax = 127;
+inline constexpr std::uint32_t kStepMost = 2047;  // |q|
+inline constexpr std::int32_t kStepMostBits = 11;
 inline constexpr std::uint32_t kStepTokenMax = 23;
 inline constexpr std::uint8_t kStepEscape = 31;
 
@@ -24,12 +26,13 @@ constexpr bool step_token_exists(std::uint32_t token) noexcept {
   return token <= kStepTokenMax && token != 1 && token != 3;
 }
 
-// r(token).
-constexpr std::array<std::uint8_t, 32> step_lane_bits() noexcept {
+// r(token) for a type with this many mantissa bits: |q| has at most one significant bit more
+// (docs/error_bounds.md). From 10 on all types are alike.
+constexpr std::array<std::uint8_t, 32> step_lane_bits(std::uint32_t mantissa_bits) noexcept {
   std::array<std::uint8_t, 32> bits{};
   bits[2] = 1;
   for (std::uint32_t token = 4; token <= kStepTokenMax; ++token) {
-    bits[token] = static_cast<std::uint8_t>(token / 2 - 1);
+    bits[token] = static_cast<std::uint8_t>(std::min(token / 2 - 1, mantissa_bits));
   }
   return bits;
 }
@@ -39,6 +42,13 @@ constexpr std::uint32_t step_token_last(std::uint32_t token) noexcept {
   if (token <= 2) return token / 2;
   const std::uint32_t m = token / 2;
   return (1u << (m - 1)) + ((token % 2) + 1) * (1u << (m - 2)) - 1;
+}
+
+// Largest |q| whose |q| 2^k stays below 2^(bias + 1), so is finite in the type; k <= kBias.
+template <typename Format>
+constexpr std::uint32_t step_finite_most(std::int32_t k) noexcept {
+  const std::int32_t bits = Format::kBias + 1 - k;
+  return bits < kStepMostBits ? (1u << bits) - 1 : kStepMost;
 }
 
 // Float32 bits of 2^n, -126 <= n <= 127.

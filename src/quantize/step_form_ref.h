@@ -8,15 +8,20 @@
 
 #include <cstdint>
 
+#include "quantize/float_format.h"
 #include "quantize/step_form_format.h"
 
 namespace gradwire::internal {
 
-// q = x / 2^k to nearest even for `count` float32 patterns; k from -149 to 127. Values that are
-// not finite, with |q| > q_max (at most 2047) or with a result beyond float32 become escapes.
+// q = x / 2^k to nearest even for `count` patterns; k in the range of the type. Values that are
+// not finite, with |q| > q_max (at most 2047) or with a result beyond the type become escapes.
 // lane_bits[i] gets the lane bits at the top of 16, zeros below. Returns the number of escapes.
-// Needs round-to-nearest.
+// float32 needs round-to-nearest.
 std::uint32_t quantize_step_ref(const std::uint32_t* values, std::uint32_t count, std::int32_t k,
+                                std::uint32_t q_max, std::uint8_t* tokens,
+                                std::uint16_t* lane_bits) noexcept;
+
+std::uint32_t quantize_step_ref(const std::uint64_t* values, std::uint32_t count, std::int32_t k,
                                 std::uint32_t q_max, std::uint8_t* tokens,
                                 std::uint16_t* lane_bits) noexcept;
 
@@ -25,6 +30,9 @@ std::uint32_t quantize_step_ref(const std::uint32_t* values, std::uint32_t count
 [[nodiscard]] bool dequantize_step_ref(const std::uint8_t* tokens, const std::uint16_t* lane_bits,
                                        std::uint32_t count, std::int32_t k,
                                        std::uint32_t* values) noexcept;
+[[nodiscard]] bool dequantize_step_ref(const std::uint8_t* tokens, const std::uint16_t* lane_bits,
+                                       std::uint32_t count, std::int32_t k,
+                                       std::uint64_t* values) noexcept;
 
 }  // namespace gradwire::internal
 

@@ -38,13 +38,15 @@ struct ExhaustiveCase {
 void add_float32_cases(std::vector<ExhaustiveCase>* cases);
 // Float16 and bfloat16: exponent form for every T and M, and the conversions of `cast`.
 void add_half_cases(std::vector<ExhaustiveCase>* cases);
-// encode() and decode() of whole frames of float32.
+// near_lossless of float16 and bfloat16: every k, every T and M.
+void add_half_near_lossless_cases(std::vector<ExhaustiveCase>* cases);
+// encode() and decode() of whole frames of float32, float16 and bfloat16.
 void add_codec_cases(std::vector<ExhaustiveCase>* cases);
 // 10^9 random groups through frames of lossy codecs, and 10^5 random collectives; all follow from
 // `seed`.
 void add_random_cases(std::uint64_t seed, std::vector<ExhaustiveCase>* cases);
 
-// The frame of float32 values and what they become; returns an error's text, empty if none.
+// The frame of these values and what they become; returns an error's text, empty if none.
 std::string code_frame(const CodecSpec& spec, const Tensor& given, Workspace& workspace,
                        std::vector<std::byte>* frame, Tensor* decoded);
 

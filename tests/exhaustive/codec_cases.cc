@@ -1,4 +1,4 @@
-// Whole frames of float32 through encode() and decode(): blocks of 64 lanes, scales chosen by the
+// Whole frames through encode() and decode(): blocks of 64 lanes, scales chosen by the
 // encoder, outliers put back by the decoder. Every vector target makes the same frames and values.
 #include <array>
 #include <cstring>
@@ -12,23 +12,42 @@
 namespace gradwire::test {
 namespace {
 
-constexpr std::uint64_t kChunksOfFrame = 16;  // 65536 values
+constexpr std::uint64_t kChunksOfFrame = 16;
+constexpr std::uint64_t kFrameValues = kChunksOfFrame * kChunkValues;  // 65536: all halves
+constexpr std::uint64_t kHalfChunks = 256;
+
+void fill_float32(std::uint64_t chunk, Tensor* tensor) {
+  std::array<std::uint32_t, kChunkValues> patterns;
+  for (std::uint64_t i = 0; i < kChunksOfFrame; ++i) {
+    float32_chunk(chunk * kChunksOfFrame + i, patterns);
+    std::memcpy(tensor->bytes.data() + i * sizeof(patterns), patterns.data(), sizeof(patterns));
+  }
+}
+
+// All patterns of a half type; the order, another one in each chunk, says which are in a group.
+void fill_halves(std::uint64_t chunk, Tensor* tensor) {
+  const std::uint64_t factor = 2 * (chunk * 97 % kHalfChunks) + 1;
+  for (std::uint64_t i = 0; i < tensor->count; ++i) {
+    tensor->set_bits(i, i * factor & 0xFFFF);
+  }
+}
 
 struct FrameCheck {
   CodecSpec spec;
+  DType dtype;
   std::vector<std::string_view> targets = internal::simd_targets();
-  Tensor given{DType::kFloat32, kChunksOfFrame* kChunkValues};
-  Tensor decoded{DType::kFloat32, kChunksOfFrame* kChunkValues};
-  Tensor again{DType::kFloat32, kChunksOfFrame* kChunkValues};
+  Tensor given{dtype, kFrameValues};
+  Tensor decoded{dtype, kFrameValues};
+  Tensor again{dtype, kFrameValues};
   std::vector<std::byte> frame = {};
   std::vector<std::byte> other = {};
   std::shared_ptr<Workspace> workspace = std::make_shared<Workspace>();
 
   std::string operator()(std::uint64_t chunk) {
-    std::array<std::uint32_t, kChunkValues> patterns;
-    for (std::uint64_t i = 0; i < kChunksOfFrame; ++i) {
-      float32_chunk(chunk * kChunksOfFrame + i, patterns);
-      std::memcpy(given.bytes.data() + i * sizeof(patterns), patterns.data(), sizeof(patterns));
+    if (dtype == DType::kFloat32) {
+      fill_float32(chunk, &given);
+    } else {
+      fill_halves(chunk, &given);
     }
     std::string text = code(targets[0], &frame, &decoded);
     if (text.empty()) text = bound_violation(spec, given, decoded, 0);
@@ -65,18 +84,37 @@ std::string code_frame(const CodecSpec& spec, const Tensor& given, Workspace& wo
   return status.ok() ? "" : status.error().to_string();
 }
 
+namespace {
+
+void add_frames(std::string_view text, DType dtype, std::uint64_t chunks,
+                std::vector<ExhaustiveCase>* cases) {
+  const CodecSpec spec = *CodecSpec::parse(text);
+  const std::string of = dtype == DType::kFloat32 ? "" : std::string(dtype_name(dtype)) + " ";
+  cases->push_back(
+      {.name = of + "frames of " + std::string(text),
+       .promise = spec.id == CodecId::kLossless ? "N4" : "N1",
+       .chunks = chunks,
+       .patterns = kFrameValues,
+       .all_targets = true,
+       .make_check = [=] { return ChunkCheck(FrameCheck{.spec = spec, .dtype = dtype}); }});
+}
+
+}  // namespace
+
 void add_codec_cases(std::vector<ExhaustiveCase>* cases) {
   for (const char* const text :
        {"lossless", "near_lossless", "near_lossless:step=1,group=64", "near_lossless:mantissa=6",
         "block:bits=8,rounding=nearest", "block:bits=4,group=128,rounding=nearest", "int8", "int4",
         "cast:dtype=bf16", "cast:dtype=fp16", "natural", "mxfp8", "mxfp4"}) {
-    const CodecSpec spec = *CodecSpec::parse(text);
-    cases->push_back({.name = "frames of " + std::string(text),
-                      .promise = spec.id == CodecId::kLossless ? "N4" : "N1",
-                      .chunks = kFloat32Chunks / kChunksOfFrame,
-                      .patterns = kChunksOfFrame * kChunkValues,
-                      .all_targets = true,
-                      .make_check = [spec] { return ChunkCheck(FrameCheck{.spec = spec}); }});
+    add_frames(text, DType::kFloat32, kFloat32Chunks / kChunksOfFrame, cases);
+  }
+  for (const DType dtype : {DType::kFloat16, DType::kBFloat16}) {
+    for (const char* const text :
+         {"lossless", "near_lossless", "near_lossless:step=8,group=64",
+          "near_lossless:step=0.00390625,group=64", "near_lossless:mantissa=3",
+          "near_lossless:mantissa=6,group=64", "near_lossless:mantissa=16"}) {
+      add_frames(text, dtype, kHalfChunks, cases);
+    }
   }
 }
 

@@ -186,7 +186,8 @@ struct ExponentCheck {
     const std::int32_t top = top_of(chunk);
     float32_chunk(chunk, given);
     rounded = given;
-    if (mantissa < 23) internal::round_mantissa_ref(rounded.data(), kCount, mantissa);
+    if (mantissa < 23)
+      internal::round_mantissa_ref<internal::Float32Format>(rounded.data(), kCount, mantissa);
     plain.escapes = internal::quantize_exponent_ref<internal::Float32Format>(
         rounded.data(), kCount, top, split, range, plain.tokens.data(), plain.lane_bits.data(),
         plain.plane.data());

@@ -157,6 +157,7 @@ int run(int count, char** arguments) {
   std::vector<ExhaustiveCase> cases;
   add_float32_cases(&cases);
   add_half_cases(&cases);
+  add_half_near_lossless_cases(&cases);
   add_codec_cases(&cases);
   add_random_cases(options->plan.seed, &cases);
   std::erase_if(cases, [&](const ExhaustiveCase& one) { return !wanted(*options, one); });

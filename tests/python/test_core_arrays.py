@@ -92,11 +92,32 @@ def test_lossy_codecs(codec: str, bound: float) -> None:
     back = gradwire.decode(blob)
     assert 0 < np.linalg.norm(back - x) / np.linalg.norm(x) < bound
     assert blob == gradwire.encode(x.copy(), codec)
+
+
+@pytest.mark.parametrize("codec", ["cast:dtype=bf16", "int8"])
+def test_codecs_refuse_types_by_name(codec: str) -> None:
+    x = gradient((200, 256))
     with pytest.raises(gradwire.UnsupportedDType, match="array data is float16.*fallback"):
         gradwire.encode(x.astype(np.float16), codec)
     mixed = {"a": x, "b": x.astype(np.float16)}
     back = gradwire.decode(gradwire.encode(mixed, codec, fallback="lossless"))
     assert_same(back["b"], mixed["b"])
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f2", ml_dtypes.bfloat16])
+@pytest.mark.parametrize(
+    ("codec", "bound"), [("near_lossless", 3e-3), ("near_lossless:mantissa=6", 8e-3)]
+)
+def test_near_lossless_of_other_types(dtype: object, codec: str, bound: float) -> None:
+    x = (64 * gradient((200, 256))).astype(dtype)
+    x[0, :4] = np.nan, np.inf, -np.inf, -0.0
+    blob = gradwire.encode(x, codec)
+    assert len(blob) < x.nbytes / 1.3
+    back = gradwire.decode(blob)
+    assert back.dtype == x.dtype
+    assert back[0, :4].astype(np.float64).astype(str).tolist() == ["nan", "inf", "-inf", "0.0"]
+    given, error = x.astype(np.float64)[1:], (back.astype(np.float64) - x.astype(np.float64))[1:]
+    assert np.linalg.norm(error) / np.linalg.norm(given) < bound
 
 
 def test_step_chooses_the_noise() -> None:

@@ -82,8 +82,9 @@ def random_spec(chance: random.Random) -> tuple[str, int]:
         return f"lossless:{group},{block}", chance.choice([1, 2, 3, 4])
     if name == "step":
         step = min(max(2 ** chance.uniform(-8, 3), 2**-8), 8.0)
-        return f"near_lossless:step={step!r},{group},{block}", 1
-    return f"near_lossless:mantissa={chance.randint(2, 16)},{group},{block}", 1
+        return f"near_lossless:step={step!r},{group},{block}", chance.choice([1, 2, 3, 4])
+    mantissa = f"mantissa={chance.randint(2, 16)}"
+    return f"near_lossless:{mantissa},{group},{block}", chance.choice([1, 2, 3, 4])
 
 
 def random_values(chance: random.Random, dtype: int, count: int) -> np.ndarray:

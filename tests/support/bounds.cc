@@ -25,20 +25,33 @@ bool has_nonfinite(const Group& group) {
   return false;
 }
 
-// near_lossless: half of 2^floor(log2(X RMS)), RMS of the finite values. The encoder's RMS is cut,
-// never above this one; 1e-12 covers the rounding of the sum here.
+int bias_of(const FloatLayout& layout) { return (1 << (layout.exponent - 1)) - 1; }
+
+// near_lossless: half of 2^floor(log2(X RMS)), RMS of the finite values, within the exponents that
+// the type has. The encoder's RMS is cut, never above this one; 1e-12 covers the rounding of the
+// sum here, which is in units of the largest, as squares may leave binary64.
 double half_step(const Group& group, double x) {
+  double largest = 0;
+  for (std::size_t i = group.begin; i < group.end; ++i) {
+    const double value = std::abs(group.given.value(i));
+    if (std::isfinite(value)) largest = std::max(largest, value);
+  }
+  if (largest == 0) return 0;
+  const int unit = std::ilogb(largest);
   double squares = 0;
   double finite = 0;
   for (std::size_t i = group.begin; i < group.end; ++i) {
     const double value = group.given.value(i);
     if (!std::isfinite(value)) continue;
-    squares += value * value;
+    squares += std::ldexp(value, -unit) * std::ldexp(value, -unit);
     finite += 1;
   }
-  if (squares == 0) return 0x1p-150;  // nothing but zeros: they are exact
-  const int exponent = std::ilogb(x * std::sqrt(squares / finite) * (1 + 1e-12));
-  return std::ldexp(0.5, std::max(exponent, -149));
+  const int exponent = unit + std::ilogb(x * std::sqrt(squares / finite) * (1 + 1e-12));
+  const FloatLayout layout = float_layout(group.given.dtype);
+  const int bias = bias_of(layout);
+  const int least = 1 - bias - static_cast<int>(layout.mantissa);
+  // At the least exponent every value is on the grid.
+  return exponent <= least ? 0 : std::ldexp(0.5, std::min(exponent, bias));
 }
 
 // block: the scale is the largest magnitude, rounded up to bfloat16; 0 for groups that are kept.
@@ -58,7 +71,7 @@ double block_step(const Group& group, const CodecSpec& spec) {
 // cast: half a unit in the last place; what rounds beyond the type's range becomes Inf.
 double cast_bound(double value, DType dtype) {
   const FloatLayout layout = float_layout(dtype);
-  const int bias = (1 << (layout.exponent - 1)) - 1;
+  const int bias = bias_of(layout);
   const int mantissa = static_cast<int>(layout.mantissa);
   const double most = std::ldexp(2 - std::ldexp(0.5, -mantissa), bias);
   if (std::abs(value) >= most) return kInfinity;
@@ -109,10 +122,11 @@ double baseline_step(const Group& group, const CodecSpec& spec) {
   }
 }
 
-double bound_of(const CodecSpec& spec, double value, double group_step) {
+double bound_of(const CodecSpec& spec, DType dtype, double value, double group_step) {
   switch (spec.id) {
     case CodecId::kNearLossless:
       if (spec.mantissa == 0) return group_step;
+      if (spec.mantissa >= float_layout(dtype).mantissa) return 0;
       return std::ldexp(std::abs(value), -(spec.mantissa + 1));
     case CodecId::kBlock:
       return group_step * (spec.rounding == Rounding::kNearest ? 0.5 : 1.0) * (1 + 0x1p-10);
@@ -162,7 +176,7 @@ std::string group_violation(const CodecSpec& spec, const Group& group, const Ten
       if (y != x) return violation("was Inf", i, x, y, 0);
       continue;
     }
-    const double bound = bound_of(spec, x, step);
+    const double bound = bound_of(spec, group.given.dtype, x, step);
     if (bound == kInfinity) {
       if (!std::isinf(y) || std::signbit(x) != std::signbit(y)) {
         return violation("must overflow", i, x, y, bound);

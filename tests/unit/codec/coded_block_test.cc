@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "support/bounds.h"
 #include "support/tensor.h"
 
 namespace gradwire::internal {
@@ -20,6 +21,8 @@ using test::Tensor;
 
 const std::uint64_t kSizes[] = {1,   2,    15,   16,   17,   63,   64,    65,    255,   256,
                                 257, 4095, 4096, 4097, 8191, 8192, 32767, 32768, 32769, 100003};
+
+constexpr DType kTypes[] = {DType::kFloat32, DType::kFloat64, DType::kFloat16, DType::kBFloat16};
 
 CodecSpec lossless(std::uint32_t group = 256) {
   CodecSpec spec;
@@ -124,8 +127,16 @@ Tensor mixed(DType dtype, std::uint64_t count, std::uint64_t seed) {
   return tensor;
 }
 
+// Values [begin, end).
+Tensor part(const Tensor& tensor, std::uint64_t begin, std::uint64_t end) {
+  const std::size_t size = dtype_size(tensor.dtype);
+  Tensor result(tensor.dtype, end - begin);
+  std::memcpy(result.bytes.data(), tensor.bytes.data() + begin * size, result.bytes.size());
+  return result;
+}
+
 TEST_F(CodedBlockTest, LosslessKeepsEveryBit) {
-  for (const DType dtype : {DType::kFloat32, DType::kFloat64, DType::kFloat16, DType::kBFloat16}) {
+  for (const DType dtype : kTypes) {
     for (const std::uint64_t size : kSizes) {
       SCOPED_TRACE(std::string(dtype_name(dtype)) + " size " + std::to_string(size) +
                    ", seed is the size");
@@ -281,20 +292,51 @@ TEST_F(CodedBlockTest, NonFiniteValuesAloneAndAmongOthers) {
 }
 
 TEST_F(CodedBlockTest, ScalesReachBothEnds) {
-  for (const std::uint32_t pattern : {1u, 0x007FFFFFu, 0x00800000u, 0x7F7FFFFFu, 0x7F000000u}) {
-    Tensor values(DType::kFloat32, 9000);
-    std::mt19937 random(pattern);
-    for (std::size_t i = 0; i < values.count; ++i) {
-      values.set_bits(i, pattern | ((random() & 1u) << 31));
-    }
-    for (const double x : {0x1p-8, 1.0, 8.0}) {
-      const Tensor back = round_trip(with_step(x), values);
-      const std::int32_t k = scale_of_group(values, 0, 256, x);
+  for (const DType dtype : kTypes) {
+    const test::FloatLayout layout = test::float_layout(dtype);
+    const std::uint64_t sign = std::uint64_t{1} << (layout.exponent + layout.mantissa);
+    const std::uint64_t normal = std::uint64_t{1} << layout.mantissa;
+    const std::uint64_t infinity = sign - normal;
+    for (const std::uint64_t pattern :
+         {std::uint64_t{1}, normal - 1, normal, infinity - 1, infinity - normal}) {
+      SCOPED_TRACE(std::string(dtype_name(dtype)) + " pattern " + std::to_string(pattern));
+      Tensor values(dtype, 9000);
+      std::mt19937 random(static_cast<std::uint32_t>(pattern));
       for (std::size_t i = 0; i < values.count; ++i) {
-        ASSERT_LE(std::abs(back.value(i) - values.value(i)), std::ldexp(0.5, k));
+        values.set_bits(i, pattern | ((random() & 1u) != 0 ? sign : 0));
+      }
+      for (const CodecSpec& spec : {with_step(0x1p-8), with_step(1), with_step(8), with_mantissa(6),
+                                    with_mantissa(16), lossless()}) {
+        ASSERT_EQ(test::bound_violation(spec, values, round_trip(spec, values), 0), "");
       }
     }
-    EXPECT_EQ(round_trip(lossless(), values).bytes, values.bytes);
+  }
+}
+
+// Other types than float32, whose kernels the tests above look at.
+TEST_F(CodedBlockTest, EveryTypeKeepsTheBounds) {
+  for (const DType dtype : kTypes) {
+    for (const std::uint64_t size : {1u, 65u, 4097u, 40000u}) {
+      SCOPED_TRACE(std::string(dtype_name(dtype)) + ", seed is the size " + std::to_string(size));
+      for (const Tensor& values :
+           {mixed(dtype, size, size), test::random_bits(dtype, size, size)}) {
+        for (const CodecSpec& spec : {with_step(0x1p-8), with_step(0.00575, 64), with_step(1),
+                                      with_step(8), with_mantissa(2), with_mantissa(16, 64)}) {
+          const Tensor back = round_trip(spec, values, {size / 3, size / 2});
+          // Pieces begin groups: one after the other.
+          std::uint64_t at = 0;
+          for (const std::uint64_t end : {size / 3, size / 2, size}) {
+            ASSERT_EQ(test::bound_violation(spec, part(values, at, end), part(back, at, end), 0),
+                      "");
+            at = end;
+          }
+          for (std::size_t i = 0; i < size; ++i) {
+            if (std::isfinite(values.value(i))) continue;
+            ASSERT_EQ(back.bits(i), values.bits(i)) << i;
+          }
+        }
+      }
+    }
   }
 }
 
@@ -410,7 +452,7 @@ TEST_F(CodedBlockTest, DamageIsNeverUnsafe) {
   int refused = 0;
   for (int round = 0; round < 1500; ++round) {
     const CodecSpec& spec = specs[round % 4];
-    const DType dtype = round % 4 == 0 ? static_cast<DType>(1 + random() % 4) : DType::kFloat32;
+    const DType dtype = kTypes[random() % 4];
     const Tensor values = mixed(dtype, 1 + random() % 9000, random());
     Block block = encode(spec, values);
     BlockEntry& entry = block.entry;

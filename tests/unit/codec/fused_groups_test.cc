@@ -63,7 +63,7 @@ Form step_form(std::uint8_t table) {
   std::uint32_t last = kStepTokenMax;
   while (form.frequencies[last] == 0) --last;
   form.q_max = step_token_last(last);
-  form.lane_bits = step_lane_bits();
+  form.lane_bits = step_lane_bits(Float32Format::kMantissaBits);
   return form;
 }
 
@@ -99,7 +99,8 @@ Encoded encode_plain(const Form& form, const std::vector<std::uint32_t>& values,
       quantize_step_ref(first, group, scales[g], form.q_max, tokens.data(), lane_bits.data());
     } else {
       std::vector<std::uint32_t> source(first, first + group);
-      if (form.exponent.rounds) round_mantissa_ref(source.data(), group, split.mantissa);
+      if (form.exponent.rounds)
+        round_mantissa_ref<Float32Format>(source.data(), group, split.mantissa);
       quantize_exponent_ref<Float32Format>(source.data(), group, scales[g], split,
                                            form.exponent.range, tokens.data(), lane_bits.data(),
                                            result.plane.data() + g * group * split.plane_bytes);

@@ -9,6 +9,7 @@
 #include "entropy/tables.h"
 #include "entropy/tans_decode.h"
 #include "entropy/tans_encode.h"
+#include "quantize/float_format.h"
 #include "quantize/step_form_format.h"
 
 namespace gradwire::internal {
@@ -36,7 +37,7 @@ Stream make_stream(const Frequencies& frequencies, std::uint32_t count, std::uin
     std::uint8_t token = 0;
     while (slot >= frequencies[token]) slot -= frequencies[token++];
     stream.tokens.push_back(token);
-    const std::uint32_t keep = 0xFFFF0000u >> step_lane_bits()[token];
+    const std::uint32_t keep = 0xFFFF0000u >> step_lane_bits(Float32Format::kMantissaBits)[token];
     stream.lane_bits.push_back(static_cast<std::uint16_t>(random() & keep));
   }
   return stream;
@@ -47,7 +48,7 @@ void encode(const Frequencies& frequencies, std::uint32_t lanes, std::uint32_t g
   stream->lanes = lanes;
   stream->group = group;
   TansEncodeTable table;
-  make_encode_table(frequencies, step_lane_bits(), &table);
+  make_encode_table(frequencies, step_lane_bits(Float32Format::kMantissaBits), &table);
   TansEncodeLanes state{};
   std::vector<std::byte> words(kWordBytes * (stream->tokens.size() + 1));
   std::byte* end = words.data();
@@ -74,7 +75,7 @@ struct Decoded {
 
 Decoded decode(const Frequencies& frequencies, const Stream& stream) {
   TansDecodeTable table;
-  make_decode_table(frequencies, step_lane_bits(), &table);
+  make_decode_table(frequencies, step_lane_bits(Float32Format::kMantissaBits), &table);
   Decoded result;
   result.tokens.resize(stream.tokens.size());
   result.lane_bits.resize(stream.tokens.size());
@@ -106,7 +107,7 @@ class ModelDecoder {
       x_[lane] = std::to_integer<unsigned>(stream.states[6 * lanes_ + lane]);
       pos_[lane] = std::to_integer<unsigned>(stream.states[7 * lanes_ + lane]);
     }
-    make_decode_table(frequencies, step_lane_bits(), &table_);
+    make_decode_table(frequencies, step_lane_bits(Float32Format::kMantissaBits), &table_);
   }
 
   // A row of `count` values; false when a word is missing.
@@ -117,7 +118,7 @@ class ModelDecoder {
         const std::size_t value = row_value(lane);
         if (value >= count) continue;
         const TansDecodeEntry& entry = table_.states[x_[lane]];
-        const unsigned r = step_lane_bits()[entry.token];
+        const unsigned r = step_lane_bits(Float32Format::kMantissaBits)[entry.token];
         x_[lane] = entry.next + read(lane, 0, entry.code_bits);
         tokens[value] = entry.token;
         lane_bits[value] = static_cast<std::uint16_t>(read(lane, entry.code_bits, r) << (16 - r));

@@ -10,6 +10,7 @@
 #include "entropy/tables.h"
 #include "entropy/tans_decode_simd.h"
 #include "entropy/tans_encode_simd.h"
+#include "quantize/float_format.h"
 #include "quantize/step_form_format.h"
 
 namespace gradwire::internal {
@@ -28,7 +29,7 @@ Values random_values(const Frequencies& frequencies, std::size_t count, std::uin
     std::uint8_t token = 0;
     while (slot >= frequencies[token]) slot -= frequencies[token++];
     values.tokens.push_back(token);
-    const std::uint32_t keep = 0xFFFF0000u >> step_lane_bits()[token];
+    const std::uint32_t keep = 0xFFFF0000u >> step_lane_bits(Float32Format::kMantissaBits)[token];
     values.lane_bits.push_back(static_cast<std::uint16_t>(random() & keep));
   }
   return values;
@@ -95,8 +96,8 @@ class TansSimd : public ::testing::TestWithParam<std::uint8_t> {
  protected:
   void SetUp() override {
     frequencies_ = *find_builtin_table(GetParam());
-    make_encode_table(frequencies_, step_lane_bits(), &encode_table_);
-    make_decode_table(frequencies_, step_lane_bits(), &decode_table_);
+    make_encode_table(frequencies_, step_lane_bits(Float32Format::kMantissaBits), &encode_table_);
+    make_decode_table(frequencies_, step_lane_bits(Float32Format::kMantissaBits), &decode_table_);
   }
 
   Frequencies frequencies_;

@@ -8,6 +8,7 @@
 
 #include "entropy/tables.h"
 #include "quantize/exponent_form_format.h"
+#include "quantize/float_format.h"
 #include "quantize/step_form_format.h"
 
 namespace gradwire::internal {
@@ -17,7 +18,7 @@ constexpr std::uint8_t kExponentTable = 1;
 
 TokenBits widest_lane_bits(const BuiltinTable& table) {
   return table.number == kExponentTable ? exponent_lane_bits(MantissaSplit{8, 0})
-                                        : step_lane_bits();
+                                        : step_lane_bits(Float32Format::kMantissaBits);
 }
 
 TEST(BuiltinTables, AreTheNumbersOfTheFormat) {

@@ -55,7 +55,7 @@ const std::vector<BadField>& bad_fields() {
       {"cast", "dtype", [](FrameHeader& h) { h.dtype = DType::kFloat16; }},
       {"int8", "dtype", [](FrameHeader& h) { h.dtype = DType::kFloat64; }},
       {"lossless", "dtype", [](FrameHeader& h) { h.dtype = DType::kInt32; }},
-      {"near_lossless", "dtype", [](FrameHeader& h) { h.dtype = DType::kBFloat16; }},
+      {"near_lossless", "dtype", [](FrameHeader& h) { h.dtype = DType::kInt16; }},
       {"none", "reduction", [](FrameHeader& h) { h.reduction = Reduction{3}; }},
       {"none", "codec", [](FrameHeader& h) { h.codec = CodecId{15}; }},
       {"none", "coder", [](FrameHeader& h) { h.coder = 1; }},

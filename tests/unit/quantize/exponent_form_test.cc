@@ -133,7 +133,7 @@ TEST(RoundMantissa, KeepsTheBoundOnRandomPatterns) {
     for (int i = 0; i < 200000; ++i) {
       const auto bits = static_cast<std::uint32_t>(random());
       std::uint32_t rounded = bits;
-      round_mantissa_ref(&rounded, 1, mantissa);
+      round_mantissa_ref<Float32Format>(&rounded, 1, mantissa);
       const double x = std::bit_cast<float>(bits);
       const double y = std::bit_cast<float>(rounded);
       const double bound = std::ldexp(std::abs(x), -static_cast<int>(mantissa) - 1);
@@ -155,7 +155,7 @@ TEST(RoundMantissa, KeepsTheBoundOnRandomPatterns) {
 TEST(RoundMantissa, TiesGoToEvenAndCarryIntoTheExponent) {
   const auto round = [](float x, std::uint32_t mantissa) {
     std::uint32_t bits = std::bit_cast<std::uint32_t>(x);
-    round_mantissa_ref(&bits, 1, mantissa);
+    round_mantissa_ref<Float32Format>(&bits, 1, mantissa);
     return std::bit_cast<float>(bits);
   };
   EXPECT_EQ(round(1.125f, 2), 1.0f);

@@ -162,7 +162,7 @@ TEST(Float32Simd, RoundMantissa) {
     for (const std::uint32_t mantissa : {2u, 6u, 10u, 16u}) {
       std::vector<std::uint32_t> plain = values;
       std::vector<std::uint32_t> vector(count);
-      round_mantissa_ref(plain.data(), count, mantissa);
+      round_mantissa_ref<Float32Format>(plain.data(), count, mantissa);
       round_mantissa_simd(values.data(), count, mantissa, vector.data());
       ASSERT_EQ(plain, vector) << mantissa;
     }

@@ -58,7 +58,7 @@ class CodecSchedule(ABC):
         not go back to it.
         """
 
-    def _remember(self, step: int, lr: float | None) -> None:
+    def _remember(self, step: int, lr: float | None) -> None:  # noqa: B027, most remember nothing
         """Takes note of a step that is about to run."""
 
     def _settings(self) -> dict[str, Any]:
@@ -69,7 +69,7 @@ class CodecSchedule(ABC):
         """What :meth:`_remember` keeps, as plain values."""
         return {}
 
-    def _load_memory(self, memory: dict[str, Any]) -> None:
+    def _load_memory(self, memory: dict[str, Any]) -> None:  # noqa: B027
         """The reverse of :meth:`_memory`."""
 
     # ---- driving it ----

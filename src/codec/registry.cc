@@ -125,13 +125,15 @@ constexpr std::array kOwnEntries = {
 
 constexpr std::size_t kOwn = kOwnEntries.size();
 
-constexpr auto kEntries = [] {
+constexpr auto make_entries() noexcept {
   std::array<CodecEntry, kOwn + kBaselineEntries.size()> entries;
   for (std::size_t i = 0; i < entries.size(); ++i) {
     entries[i] = i < kOwn ? kOwnEntries[i] : kBaselineEntries[i - kOwn];
   }
   return entries;
-}();
+}
+
+constexpr auto kEntries = make_entries();
 
 std::vector<CodecDescription> make_descriptions() {
   std::vector<CodecDescription> descriptions;

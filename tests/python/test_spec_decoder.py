@@ -102,21 +102,31 @@ LOSSY = [case.name for case in CASES.values() if case.codec.startswith("near_los
          and sum(case.parts)]  # fmt: skip
 
 
+def numbers(patterns: np.ndarray, dtype: str) -> np.ndarray:
+    """The values of these bit patterns as long doubles, whose range holds squares of float64."""
+    if dtype == "bfloat16":
+        return (patterns.astype("<u4") << 16).view("<f4").astype(np.longdouble)
+    return patterns.view({"float16": "<f2", "float32": "<f4", "float64": "<f8"}[dtype]).astype(
+        np.longdouble)  # fmt: skip
+
+
 @pytest.mark.parametrize("name", LOSSY)
 def test_near_lossless_obeys_its_bound(name: str) -> None:
     case = CASES[name]
     given, decoded = given_and_decoded(case)
-    finite = np.isfinite(given.view("<f4"))
+    finite = np.isfinite(numbers(given, case.dtype))
     assert np.array_equal(given[~finite], decoded[~finite])
-    given, decoded = (np.where(finite, bits, 0).astype("<u4") for bits in (given, decoded))
-    x, y = (bits.view("<f4").astype(np.float64) for bits in (given, decoded))
+    x, y = (numbers(np.where(finite, bits, 0).astype(bits.dtype), case.dtype)
+            for bits in (given, decoded))  # fmt: skip
     error = np.abs(y - x)
     spec = make_golden.spec_of(case)
     if spec.mantissa:
         assert not np.any(~(error <= 2.0 ** -(spec.mantissa + 1) * np.abs(x)))
         return
-    # Group by group: step = 2^floor(log2(X RMS)); subnormal steps are 2^-149. RMS is computed with
-    # 11-bit significands, cut, hence never above the true one.
+    # Group by group: step = 2^floor(log2(X RMS)), not below the type's least subnormal. RMS is
+    # computed with 11-bit significands, cut, hence never above the true one.
+    form = next(dtype for dtype in DTYPES.values() if dtype.name == case.dtype)
+    least = 2 - 2 ** (form.exponent_bits - 1) - form.mantissa_bits
     at = 0
     for count in case.parts:
         for start in range(at, at + count, spec.group):
@@ -124,8 +134,9 @@ def test_near_lossless_obeys_its_bound(name: str) -> None:
             values = x[part][finite[part]]
             if not len(values):
                 continue
-            rms = np.sqrt(np.mean(values * values))
-            step = 2.0 ** max(np.floor(np.log2(max(spec.quantizer_step * rms, 2.0**-149))), -149)
+            wanted = spec.quantizer_step * np.sqrt(np.mean(values * values))
+            lowest = np.ldexp(np.longdouble(1), least)
+            step = np.ldexp(np.longdouble(1), int(np.floor(np.log2(max(wanted, lowest)))))
             assert not np.any(~(error[part] <= step / 2))
         at += count
 

@@ -116,7 +116,7 @@ def case_load_state_dict_arguments(rank: int, world: int) -> None:
     handle = gradwire.attach(ddp(), codec="near_lossless")
     state = handle.state_dict()
     error = raises(ValueError, handle.load_state_dict, {**state, "codec": "none"})
-    assert error.theirs == "none" and "near_lossless" in error.mine
+    assert error.theirs == "codec none" and "near_lossless" in error.mine
     handle.load_state_dict({**state, "codec": "none", "step": 7}, strict=False)
     assert handle.stats()["step"] == 7
     assert raises(ValueError, handle.load_state_dict, {**state, "version": 2}).field == "version"
@@ -252,7 +252,7 @@ def case_wrong_argument_on_one_rank(rank: int, world: int) -> None:
     gradwire.all_reduce(torch.ones(1), codec="none")  # as above
     for _ in range(2):
         start = time.monotonic()
-        error = raises(kind, gradwire.all_reduce, tensor, codec="near_lossless")
+        error = raises(kind, gradwire.all_reduce, tensor, codec="int8")
         assert time.monotonic() - start < 2
         assert "float64" in str(error)
         assert rank == 1 or error.rank == 1

@@ -212,7 +212,7 @@ def test_bit_array_is_least_significant_first() -> None:
 
 
 def test_worked_example_of_the_table() -> None:
-    table = build_table([128] + [0] * 31, step_raw_bits())
+    table = build_table([128] + [0] * 31, step_raw_bits(DTYPES[1]))
     assert set(table.bits.tolist()) == {0}
     assert table.next.tolist() == list(range(128))
 
@@ -221,7 +221,7 @@ def test_built_in_tables_are_listed() -> None:
     tables = built_in_tables()
     assert sorted(tables) == [1, *range(16, 39)]
     for number, frequencies in tables.items():
-        build_table(frequencies, step_raw_bits() if number > 1 else [9] * 30 + [1, 0])
+        build_table(frequencies, step_raw_bits(DTYPES[1]) if number > 1 else [9] * 30 + [1, 0])
         assert frequencies[31] > 0
 
 

@@ -48,7 +48,7 @@ void forget_scratch(internal::BlockScratch& scratch) {
   forget_all(scratch.block);
   internal::CodedScratch& coded = scratch.coded;
   forget_all(coded.values);
-  forget_all(coded.rounded);
+  forget_all(coded.changed);
   forget_all(coded.lane_bits);
   forget_all(coded.tokens);
   forget_all(coded.outlier_batch);

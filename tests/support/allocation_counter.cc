@@ -86,6 +86,21 @@ bool fail_allocation_of_any_thread(std::uint64_t number) noexcept {
 
 using gradwire::test::release;
 
+namespace {
+
+// The forms that do not throw, which std::stable_sort asks. The standard library's own go through
+// those above; a sanitizer's do not, and would not pair with `release`.
+template <typename... Alignment>
+void* allocate_or_null(std::size_t size, Alignment... alignment) noexcept {
+  try {
+    return gradwire::test::allocate(size, alignment...);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
+
+}  // namespace
+
 void* operator new(std::size_t size) { return gradwire::test::allocate(size); }
 void* operator new[](std::size_t size) { return gradwire::test::allocate(size); }
 void* operator new(std::size_t size, std::align_val_t alignment) {
@@ -93,6 +108,18 @@ void* operator new(std::size_t size, std::align_val_t alignment) {
 }
 void* operator new[](std::size_t size, std::align_val_t alignment) {
   return gradwire::test::allocate(size, alignment);
+}
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+  return allocate_or_null(size);
+}
+void* operator new[](std::size_t size, const std::nothrow_t&) noexcept {
+  return allocate_or_null(size);
+}
+void* operator new(std::size_t size, std::align_val_t alignment, const std::nothrow_t&) noexcept {
+  return allocate_or_null(size, alignment);
+}
+void* operator new[](std::size_t size, std::align_val_t alignment, const std::nothrow_t&) noexcept {
+  return allocate_or_null(size, alignment);
 }
 void operator delete(void* memory) noexcept { release(memory); }
 void operator delete[](void* memory) noexcept { release(memory); }
@@ -102,3 +129,11 @@ void operator delete(void* memory, std::align_val_t) noexcept { release(memory);
 void operator delete[](void* memory, std::align_val_t) noexcept { release(memory); }
 void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { release(memory); }
 void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept { release(memory); }
+void operator delete(void* memory, const std::nothrow_t&) noexcept { release(memory); }
+void operator delete[](void* memory, const std::nothrow_t&) noexcept { release(memory); }
+void operator delete(void* memory, std::align_val_t, const std::nothrow_t&) noexcept {
+  release(memory);
+}
+void operator delete[](void* memory, std::align_val_t, const std::nothrow_t&) noexcept {
+  release(memory);
+}

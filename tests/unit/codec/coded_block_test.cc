@@ -131,7 +131,8 @@ Tensor mixed(DType dtype, std::uint64_t count, std::uint64_t seed) {
 Tensor part(const Tensor& tensor, std::uint64_t begin, std::uint64_t end) {
   const std::size_t size = dtype_size(tensor.dtype);
   Tensor result(tensor.dtype, end - begin);
-  std::memcpy(result.bytes.data(), tensor.bytes.data() + begin * size, result.bytes.size());
+  std::copy_n(tensor.bytes.begin() + static_cast<std::ptrdiff_t>(begin * size), result.bytes.size(),
+              result.bytes.begin());
   return result;
 }
 

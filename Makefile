@@ -16,7 +16,7 @@ SECONDS ?= 60
 
 # What `make bench` measures; by default gradients that it makes itself.
 FILES ?= out/bench/gradients.safetensors
-CODECS ?= cast:dtype=bf16 int8 lossless near_lossless near_lossless:mantissa=6
+CODECS ?= cast:dtype=bf16 int8 int4 near_lossless near_lossless:mantissa=6 lossless
 
 .NOTPARALLEL:
 .PHONY: build package release demo compare compare-full test test-tsan test-compat bench bench-peers \
@@ -30,7 +30,7 @@ help:
 	@echo 'make test           all the tests that CI runs'
 	@echo 'make test-tsan      threads, transport and collectives with ThreadSanitizer, some minutes'
 	@echo 'make test-compat    the Python tests with the oldest torch, in an environment of its own (GB)'
-	@echo 'make bench          speed and ratio of CODECS="..." on FILES="...", one thread'
+	@echo 'make bench          speed and ratio of CODECS="..." on FILES="...", one thread; out/bench/report.*'
 	@echo 'make bench-peers    the same beside zipnn, blosc2, zstd, lz4, fpzip, zfp, SZ3 (own environment)'
 	@echo 'make bench-results  measures FILES for bench/results and the tables of README'
 	@echo 'make bench-tables   the tables of README from bench/results'
@@ -84,7 +84,7 @@ test-compat:
 	$(PYTHON) tools/compat
 
 bench: package $(FILES)
-	.venv/bin/gradwire bench $(FILES) --min-bytes 100M $(CODECS:%=--codec %)
+	.venv/bin/python bench/bench.py $(FILES) --only --min-bytes 100M $(CODECS:%=--codec %)
 
 bench-peers: package $(FILES)
 	.venv/bin/python bench/peers.py $(FILES)

@@ -22,6 +22,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import report
+
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / "build" / "peers-venv"
 OUT = ROOT / "out" / "bench-peers"
@@ -115,49 +117,23 @@ def run_all(arguments: argparse.Namespace) -> dict[str, Any]:
     return {"results": results, "missing": missing}
 
 
-def table(report: dict[str, Any]) -> str:
+def table(content: dict[str, Any]) -> str:
     lines = ["# Gradwire and its peers", "",
              "One core, Python functions, results in new memory, medians; GB/s of original bytes.",
              "`/ memcpy`: over a copy of the same bytes in the same run.", ""]  # fmt: skip
-    places = dict.fromkeys((line["file"], line["megabytes"]) for line in report["results"])
+    places = dict.fromkeys((line["file"], line["megabytes"]) for line in content["results"])
     for file, megabytes in places:
-        lines += [f"## {file}, {megabytes} MB", "",
-                  "| codec | ratio | relative L2 error | encode GB/s | / memcpy | decode GB/s | "
-                  "/ memcpy |", "|---|---|---|---|---|---|---|"]  # fmt: skip
-        chosen = [r for r in report["results"] if (r["file"], r["megabytes"]) == (file, megabytes)]
-        for line in sorted(chosen, key=lambda r: (not r["lossless"], -r["decode_over_memcpy"])):
-            error = "exact" if line["exact"] else f"{line['rel_l2']:.2e}"
-            lines.append(
-                f"| {line['codec']} | {line['ratio']:.3f} | {error} | {line['encode_gbps']:.2f} | "
-                f"{line['encode_over_memcpy']:.3f} | {line['decode_gbps']:.2f} | "
-                f"{line['decode_over_memcpy']:.3f} |")  # fmt: skip
-        lines.append("")
-    lines += [f"Not measured: {name} ({why})" for name, why in report["missing"].items()]
+        chosen = [r for r in content["results"] if (r["file"], r["megabytes"]) == (file, megabytes)]
+        chosen.sort(key=lambda r: (not r["lossless"], -r["decode_over_memcpy"]))
+        lines += [f"## {file}, {megabytes} MB", "", *report.table(chosen), ""]
+    lines += [f"Not measured: {name} ({why})" for name, why in content["missing"].items()]
     return "\n".join(lines) + "\n"
 
 
-def plot(report: dict[str, Any], path: Path) -> None:
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(1, 2, figsize=(13, 6), sharey=True)
-    largest = max(line["megabytes"] for line in report["results"])
-    for axis, key in zip(axes, ("encode_over_memcpy", "decode_over_memcpy")):
-        for line in report["results"]:
-            if line["megabytes"] != largest:
-                continue
-            ours = line["package"] == "gradwire"
-            axis.scatter(line[key], line["ratio"], color="tab:red" if ours else "tab:blue",
-                         marker="o" if line["lossless"] else "^")  # fmt: skip
-            axis.annotate(line["codec"], (line[key], line["ratio"]), fontsize=7,
-                          xytext=(4, 3), textcoords="offset points")  # fmt: skip
-        axis.set(xscale="log", yscale="log", xlabel=key.replace("_", " "), ylabel="ratio")
-        axis.grid(True, which="both", alpha=0.3)
-    figure.suptitle(f"{largest} MB, one core; circles: lossless, triangles: lossy; red: Gradwire")
-    figure.tight_layout()
-    figure.savefig(path, dpi=120)
+def plot(content: dict[str, Any], path: Path) -> None:
+    largest = max(line["megabytes"] for line in content["results"])
+    report.plot((line for line in content["results"] if line["megabytes"] == largest),
+                f"{largest} MB, one core; red: Gradwire", path)  # fmt: skip
 
 
 def main() -> int:
@@ -175,13 +151,13 @@ def main() -> int:
     one_thread = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "BLOSC_NTHREADS"), "1")
     command = [str(VENV / "bin" / "python"), __file__, "--measure", *sys.argv[1:]]
     done = subprocess.run(command, stdout=subprocess.PIPE, env=os.environ | one_thread, check=True)
-    report = json.loads(done.stdout)
-    report["missing"] = failed | report["missing"]
+    content = json.loads(done.stdout)
+    content["missing"] = failed | content["missing"]
     OUT.mkdir(parents=True, exist_ok=True)
-    (OUT / "report.json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
-    (OUT / "report.md").write_text(table(report), encoding="utf-8")
-    plot(report, OUT / "report.png")
-    print(table(report))
+    (OUT / "report.json").write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    (OUT / "report.md").write_text(table(content), encoding="utf-8")
+    plot(content, OUT / "report.png")
+    print(table(content))
     return 0
 
 

@@ -2,7 +2,9 @@
 // integers.
 #include <algorithm>
 #include <array>
+#include <vector>
 
+#include "codec/coded_block.h"
 #include "codec/errors.h"
 #include "codec/fixed_block.h"
 #include "codec/index_list.h"
@@ -13,6 +15,8 @@
 #include "core/byte_writer.h"
 #include "core/counter_rng.h"
 #include "quantize/block_int.h"
+#include "quantize/group_sums.h"
+#include "quantize/run_noise.h"
 #include "quantize/top_magnitudes.h"
 
 namespace gradwire::internal {
@@ -20,29 +24,40 @@ namespace {
 
 constexpr std::size_t kScaleBytes = 2;
 
-// The places of a block that are in the sample.
-class Sample {
- public:
-  Sample(std::uint64_t key, std::uint32_t one_in) : key_(key), limit_(65536 / one_in) {}
-
-  bool has(std::uint64_t place) const { return noise16(key_, place) < limit_; }
-  // Places below `count`.
-  std::uint64_t size(std::uint64_t count) const {
-    std::uint64_t places = 0;
-    for (std::uint64_t place = 0; place < count; ++place) places += has(place);
-    return places;
-  }
-
- private:
-  const std::uint64_t key_;
-  const std::uint32_t limit_;  // of 16 bits of noise
-};
+// The places of a block of `count` values that are in the sample, into `places`; returns their
+// number. One in `one_in` of them, as the noise of `key` decides.
+std::size_t find_sample(std::uint64_t key, std::uint32_t one_in, std::uint64_t count,
+                        std::vector<std::uint32_t>* places) {
+  const std::uint32_t limit = 65536 / one_in;
+  if (places->size() < count) places->resize(static_cast<std::size_t>(count));
+  std::uint32_t* const found = places->data();
+  std::size_t sampled = 0;
+  RunNoise noise;
+  for_each_group(count, RunNoise::kMostValues, [&](std::uint64_t first, std::size_t run) {
+    const std::uint16_t* const draws = noise.fill(key, first, run);
+    for (std::size_t i = 0; i < run; ++i) {
+      found[sampled] = static_cast<std::uint32_t>(first + i);
+      sampled += draws[i] < limit;  // the next place overwrites one that is not in the sample
+    }
+    return true;
+  });
+  return sampled;
+}
 
 // Depends on where the block lies, so that two blocks of a tensor have samples of their own, but
 // not on the rank.
 std::uint64_t sample_key(const BlockContext& context, const Piece& first) {
   return mix64(noise_key(context.spec->seed, context.step, first.tensor, 0xFFFFFFFFu, 0) +
                first.first_index);
+}
+
+bool all_finite(std::span<const Piece> pieces) {
+  std::uint32_t largest = 0;
+  for (const Piece& piece : pieces) {
+    largest = std::max(largest,
+                       largest_magnitude_simd(piece.data, static_cast<std::size_t>(piece.count)));
+  }
+  return largest < kFloat32Inf;
 }
 
 std::uint64_t count_kept_groups(std::uint64_t kept, std::uint32_t group) {
@@ -58,7 +73,7 @@ class GroupEncoder {
 
   bool put(const Piece& piece, std::uint64_t offset, std::uint32_t bits) {
     store_le(values_.data() + sizeof(float) * filled_, bits);
-    if (context_.spec->rounding == Rounding::kStochastic) {
+    if (is_stochastic()) {
       const std::uint64_t key =
           noise_key(context_.spec->seed, context_.step, piece.tensor, context_.sender,
                     static_cast<std::uint8_t>(context_.phase));
@@ -73,7 +88,7 @@ class GroupEncoder {
     const unsigned bits = context_.spec->bits;
     const std::uint16_t scale = block_int_scale(values_.data(), filled_);
     if (scale == kRawGroupScale) return false;
-    if (context_.spec->rounding == Rounding::kStochastic) {
+    if (is_stochastic()) {
       block_int_quantize_stochastic(values_.data(), filled_, scale, bits, noise_.data(),
                                     integers_.data());
     } else {
@@ -86,6 +101,8 @@ class GroupEncoder {
   void finish() { packer_.finish(); }
 
  private:
+  bool is_stochastic() const { return context_.spec->rounding == Rounding::kStochastic; }
+
   const BlockContext& context_;
   ByteWriter scales_;
   BitPacker packer_;
@@ -98,28 +115,20 @@ class GroupEncoder {
 }  // namespace
 
 bool encode_cocktail_block(const BlockContext& context, std::span<const Piece> pieces,
-                           CodedScratch&, std::span<std::byte> out, BlockEntry* entry) {
+                           CodedScratch& scratch, std::span<std::byte> out, BlockEntry* entry) {
   const CodecSpec& spec = *context.spec;
+  if (!all_finite(pieces)) return false;
   const std::uint64_t key = sample_key(context, pieces[0]);
-  const Sample sample(key, spec.variant);
-  const std::uint64_t sampled = sample.size(count_values(pieces));
-  // Calls visit(piece, offset, bits) for the values of the sample. False: one is not finite
-  // anywhere in the block, which is then stored.
-  const auto walk_sample = [&](auto visit) {
-    std::uint64_t place = 0;
-    return walk_values(pieces, [&](const Piece& piece, std::uint64_t offset, std::uint32_t bits) {
-      if ((bits & kFloat32Magnitude) >= kFloat32Inf) return false;
-      return !sample.has(place++) || visit(piece, offset, bits);
-    });
-  };
-  bool finite = true;
+  const std::size_t sampled =
+      find_sample(key, spec.variant, count_values(pieces), &scratch.sample_places);
+  if (scratch.sample_values.size() < sampled) scratch.sample_values.resize(sampled);
+  PlaceCursor<Piece> cursor(pieces);
+  for (std::size_t i = 0; i < sampled; ++i) {
+    scratch.sample_values[i] = load_le<std::uint32_t>(cursor.at(scratch.sample_places[i]));
+  }
   TopMagnitudes top = top_magnitudes(part_of(spec.step, sampled), [&](auto visit) {
-    finite = walk_sample([&](const Piece&, std::uint64_t, std::uint32_t bits) {
-      visit(bits & kFloat32Magnitude);
-      return true;
-    });
+    for (std::size_t i = 0; i < sampled; ++i) visit(scratch.sample_values[i] & kFloat32Magnitude);
   });
-  if (!finite) return false;
   const IndexListLayout layout = index_list_layout(sampled, top.kept);
   ByteWriter writer(out);
   std::span<std::byte> low;
@@ -135,15 +144,16 @@ bool encode_cocktail_block(const BlockContext& context, std::span<const Piece> p
   std::fill(high.begin(), high.end(), std::byte{0});
   IndexListWriter indices(layout, low, high);
   GroupEncoder groups(context, scales, packed);
-  std::uint32_t index = 0;
-  const bool encoded =
-      walk_sample([&](const Piece& piece, std::uint64_t offset, std::uint32_t bits) {
-        const std::uint32_t here = index++;
-        if (!top.take(bits & kFloat32Magnitude)) return true;
-        indices.put(here);
-        return groups.put(piece, offset, bits);
-      });
-  if (!encoded || !groups.flush()) return false;
+  PlaceCursor<Piece> kept(pieces);
+  for (std::size_t i = 0; i < sampled; ++i) {
+    const std::uint32_t bits = scratch.sample_values[i];
+    if (!top.take(bits & kFloat32Magnitude)) continue;
+    indices.put(static_cast<std::uint32_t>(i));
+    const std::uint64_t place = scratch.sample_places[i];
+    kept.at(place);
+    if (!groups.put(kept.piece(), kept.offset(place), bits)) return false;
+  }
+  if (!groups.flush()) return false;
   indices.finish();
   groups.finish();
   entry->length = static_cast<std::uint32_t>(writer.position());
@@ -199,15 +209,14 @@ class GroupDecoder {
 
 Status decode_cocktail_block(const BlockContext& context, const BlockEntry&,
                              std::span<const std::byte> bytes, std::span<const PieceOut> pieces,
-                             CodedScratch&) {
+                             CodedScratch& scratch) {
   const CodecSpec& spec = *context.spec;
   const std::uint64_t count = count_values(pieces);
   ByteReader reader(bytes);
   std::uint64_t key = 0;
   std::uint32_t kept = 0;
   if (!reader.read(&key) || !reader.read(&kept)) return corrupt_block("shorter than its numbers");
-  const Sample sample(key, spec.variant);
-  const std::uint64_t sampled = sample.size(count);
+  const std::size_t sampled = find_sample(key, spec.variant, count, &scratch.sample_places);
   if (kept > sampled) return corrupt_block("more values are kept than sampled");
   const IndexListLayout layout = index_list_layout(sampled, kept);
   std::span<const std::byte> low;
@@ -222,14 +231,12 @@ Status decode_cocktail_block(const BlockContext& context, const BlockEntry&,
   clear_values(pieces);
   IndexListReader indices(layout, sampled, low, high);
   GroupDecoder groups(spec, kept, scales, packed);
-  PlaceCursor places(pieces);
-  std::uint64_t place = 0;      // next one to look at
-  std::uint64_t in_sample = 0;  // of those before it
+  PlaceCursor<PieceOut> places(pieces);
   for (std::uint32_t i = 0; i < kept; ++i) {
     std::uint32_t index = 0;
     if (!indices.next(&index)) return corrupt_block("an index is out of order");
-    while (!sample.has(place) || in_sample++ != index) ++place;
-    if (const char* const wrong = groups.next(places.at(place++))) return corrupt_block(wrong);
+    std::byte* const value = places.at(scratch.sample_places[index]);
+    if (const char* const wrong = groups.next(value)) return corrupt_block(wrong);
   }
   if (!indices.at_end()) return corrupt_block("has more indices than kept values");
   return {};

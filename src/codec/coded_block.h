@@ -43,6 +43,9 @@ struct CodedScratch {
   TansEncodeTable encode_table;
   TansEncodeLanes encode_lanes;
   TansVectorEncoder vector_encoder;
+  // One block, codec cocktail.
+  std::vector<std::uint32_t> sample_places;
+  std::vector<std::uint32_t> sample_values;
   // One block, decoder.
   std::vector<std::uint32_t> wide_outliers;  // of halves, as float32
   TansDecodeTable decode_table;

@@ -29,14 +29,14 @@ struct MxKernel {
   unsigned bits() const { return element.bits; }
   Scale encode(const std::byte* values, std::size_t count, const std::uint16_t*,
                std::uint8_t* codes) const {
-    const Scale scale = mx_scale_ref(values, count, element);
-    if (scale != kRaw) mx_quantize_ref(values, count, scale, element, codes);
+    const Scale scale = mx_scale(largest_magnitude_simd(values, count), element);
+    if (scale != kRaw) mx_quantize_simd(values, count, scale, element, codes);
     return scale;
   }
   const char* decode(Scale scale, const std::uint8_t* codes, std::size_t count,
                      std::byte* values) const {
     if (scale > 254 - element.top) return "a scale is out of range";
-    if (!mx_dequantize_ref(codes, count, scale, element, values)) return "a code is not finite";
+    if (!mx_dequantize_simd(codes, count, scale, element, values)) return "a code is not finite";
     return nullptr;
   }
 
@@ -65,7 +65,7 @@ const char* decode_levels(std::uint32_t scale, unsigned bits, float divisor,
   }
   if (!is_level_scale(scale)) return "a scale is out of range";
   const float unit = float32_from_bits(scale) / static_cast<float>(most_level(bits)) / divisor;
-  if (!levels_dequantize_ref(codes, count, unit, bits, values)) {
+  if (!levels_dequantize_simd(codes, count, unit, bits, values)) {
     return "an integer is out of range";
   }
   return nullptr;
@@ -82,7 +82,7 @@ struct LevelsKernel {
   unsigned bits() const { return spec.bits; }
   Scale encode(const std::byte* values, std::size_t count, const std::uint16_t* noise,
                std::uint8_t* codes) const {
-    const std::uint32_t largest = largest_magnitude_ref(values, count);
+    const std::uint32_t largest = largest_magnitude_simd(values, count);
     if (largest >= kFloat32Inf) return kRaw;
     if (largest == 0) {
       std::fill_n(codes, count, std::uint8_t{0});
@@ -90,8 +90,8 @@ struct LevelsKernel {
     }
     const Scale scale = float32_bits(scale_of(values, count, largest));
     if (!is_level_scale(scale)) return kRaw;
-    levels_quantize_stochastic_ref(values, count, float32_from_bits(scale), bits(), noise,
-                                   as_integers(codes));
+    levels_quantize_stochastic_simd(values, count, float32_from_bits(scale), bits(), noise,
+                                    as_integers(codes));
     return scale;
   }
   const char* decode(Scale scale, const std::uint8_t* codes, std::size_t count,
@@ -103,11 +103,11 @@ struct LevelsKernel {
   float scale_of(const std::byte* values, std::size_t count, std::uint32_t largest) const {
     const float most = float32_from_bits(largest);
     if (spec.id == CodecId::kQsgd) {
-      return spec.variant == kQsgdMax ? most : norm_up_ref(values, count, largest);
+      return spec.variant == kQsgdMax ? most : norm_up_simd(values, count, largest);
     }
     if (spec.step == 0) return most;
     // Clipped to `clip` times the RMS: beyond the scale integers stop at m.
-    return std::min(most, rms_up_ref(values, count, largest, spec.step));
+    return std::min(most, rms_up_simd(values, count, largest, spec.step));
   }
 
   const CodecSpec& spec;
@@ -123,9 +123,9 @@ struct SignKernel {
   unsigned bits() const { return 1; }
   Scale encode(const std::byte* values, std::size_t count, const std::uint16_t*,
                std::uint8_t* codes) const {
-    const std::uint32_t largest = largest_magnitude_ref(values, count);
+    const std::uint32_t largest = largest_magnitude_simd(values, count);
     if (largest >= kFloat32Inf) return kRaw;
-    const SignMeans means = sign_means_ref(values, count, largest);
+    const SignMeans means = sign_means_simd(values, count, largest);
     for (std::size_t i = 0; i < count; ++i) {
       codes[i] = load_le<std::uint32_t>(values + kGroupedValueBytes * i) > 0x80000000u ? 1 : 0;
     }
@@ -165,20 +165,20 @@ struct HadamardKernel {
     const std::byte* from = values;
     if (count == spec.group) {
       std::memcpy(rotated.data(), values, kGroupedValueBytes * count);
-      flip_signs_ref(rotated.data(), signs.data(), count);
-      hadamard_ref(rotated.data(), count);
+      flip_signs_simd(rotated.data(), signs.data(), count);
+      hadamard_simd(rotated.data(), count);
       from = reinterpret_cast<const std::byte*>(rotated.data());
     }
     // NaN and Inf reach every sum that they are part of, and so does a sum that overflows.
-    const std::uint32_t largest = largest_magnitude_ref(from, count);
+    const std::uint32_t largest = largest_magnitude_simd(from, count);
     if (largest == 0) {
       std::fill_n(codes, count, std::uint8_t{0});
       return 0;
     }
     const std::uint32_t scale = (largest + 0xFFFFu) & 0xFFFF0000u;  // up
     if (!is_level_scale(scale)) return kRaw;
-    levels_quantize_stochastic_ref(from, count, float32_from_bits(scale), bits(), noise,
-                                   as_integers(codes));
+    levels_quantize_stochastic_simd(from, count, float32_from_bits(scale), bits(), noise,
+                                    as_integers(codes));
     return static_cast<Scale>(scale >> 16);
   }
   const char* decode(Scale scale, const std::uint8_t* codes, std::size_t count, std::byte* values) {
@@ -188,8 +188,8 @@ struct HadamardKernel {
     const char* const wrong = decode_levels(wide, bits(), static_cast<float>(count), codes, count,
                                             reinterpret_cast<std::byte*>(rotated.data()));
     if (wrong != nullptr) return wrong;
-    hadamard_ref(rotated.data(), count);
-    flip_signs_ref(rotated.data(), signs.data(), count);
+    hadamard_simd(rotated.data(), count);
+    flip_signs_simd(rotated.data(), signs.data(), count);
     std::memcpy(values, rotated.data(), kGroupedValueBytes * count);
     return nullptr;
   }

@@ -8,6 +8,7 @@
 #include "core/bit_array.h"
 #include "core/byte_reader.h"
 #include "core/byte_writer.h"
+#include "core/counter_rng.h"
 #include "quantize/natural.h"
 #include "quantize/run_noise.h"
 
@@ -33,7 +34,7 @@ bool encode_natural_block(const BlockContext& context, std::span<const Piece> pi
     const auto encode_run = [&](std::uint64_t offset, std::size_t count) {
       const std::byte* const values = piece.data + kValueBytes * offset;
       const std::uint16_t* const run = noise.fill(key, piece.first_index + offset, count);
-      const std::size_t raw = natural_quantize_ref(values, count, run, codes.data());
+      const std::size_t raw = natural_quantize_simd(values, count, run, codes.data());
       packer.append(codes.data(), count);
       entry->outlier_count += static_cast<std::uint32_t>(raw);
       for (std::size_t i = 0; raw != 0 && i < count; ++i) {
@@ -76,7 +77,7 @@ Status decode_natural_block(const BlockContext&, const BlockEntry& entry,
       std::byte* const values = piece.data + kValueBytes * offset;
       unpack_bits(packed, next_code, count, kNaturalBits, codes.data());
       next_code += count;
-      const std::size_t raw = natural_dequantize_ref(codes.data(), count, values);
+      const std::size_t raw = natural_dequantize_simd(codes.data(), count, values);
       raw_values += raw;
       return raw == 0 || load_raw(count, values);
     };

@@ -30,19 +30,23 @@ inline void clear_values(std::span<const PieceOut> pieces) {
   }
 }
 
-// Where the values of a block are, for increasing places.
+// Where the values of a block are, for increasing places. AnyPiece: Piece or PieceOut.
+template <typename AnyPiece>
 class PlaceCursor {
  public:
-  explicit PlaceCursor(std::span<const PieceOut> pieces) noexcept : pieces_(pieces) {}
+  explicit PlaceCursor(std::span<const AnyPiece> pieces) noexcept : pieces_(pieces) {}
 
   // Precondition: `place` is in the block and not before the one of the last call.
-  std::byte* at(std::uint64_t place) noexcept {
+  auto* at(std::uint64_t place) noexcept {
     while (place - first_ >= pieces_[piece_].count) first_ += pieces_[piece_++].count;
     return pieces_[piece_].data + sizeof(float) * (place - first_);
   }
+  // Of the last call: the piece, and the value's place in it.
+  const AnyPiece& piece() const noexcept { return pieces_[piece_]; }
+  std::uint64_t offset(std::uint64_t place) const noexcept { return place - first_; }
 
  private:
-  const std::span<const PieceOut> pieces_;
+  const std::span<const AnyPiece> pieces_;
   std::size_t piece_ = 0;
   std::uint64_t first_ = 0;  // place of the piece's first value
 };

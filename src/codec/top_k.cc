@@ -82,7 +82,7 @@ Status decode_top_k_block(const BlockContext& context, const BlockEntry&,
   }
   clear_values(pieces);
   IndexListReader indices(layout, count, low, high);
-  PlaceCursor places(pieces);
+  PlaceCursor<PieceOut> places(pieces);
   for (std::uint32_t i = 0; i < kept; ++i) {
     std::uint32_t index = 0;
     if (!indices.next(&index)) return corrupt_block("an index is out of order");

@@ -7,6 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "core/always_inline.h"
+
 namespace gradwire::internal {
 
 // The finalizer of splitmix64.
@@ -46,8 +48,8 @@ constexpr std::uint32_t noise16(std::uint64_t key, std::uint64_t index) noexcept
 
 // noise_pair() of `count` pairs from `first` on. On a little-endian host the 16-bit halves of
 // `pairs` in memory order are noise16() of the values 2 `first`, 2 `first` + 1, ...
-inline void fill_noise(std::uint64_t key, std::uint64_t first, std::size_t count,
-                       std::uint32_t* pairs) noexcept {
+GRADWIRE_ALWAYS_INLINE void fill_noise(std::uint64_t key, std::uint64_t first, std::size_t count,
+                                       std::uint32_t* pairs) noexcept {
   const auto low = static_cast<std::uint32_t>(key);
   const auto high = static_cast<std::uint32_t>(key >> 32);
   while (count > 0) {

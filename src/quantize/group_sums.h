@@ -9,7 +9,8 @@
 
 namespace gradwire::internal {
 
-// Bit pattern of the largest magnitude; above kFloat32Inf if a value is NaN.
+// Bit pattern of the largest magnitude of any number of values; above kFloat32Inf if a value is
+// NaN.
 std::uint32_t largest_magnitude_ref(const std::byte* values, std::size_t count) noexcept;
 
 // The least whole number of units, 2^-16 of the power of two above the largest magnitude, that is
@@ -28,6 +29,14 @@ struct SignMeans {
 // Precondition as above.
 SignMeans sign_means_ref(const std::byte* values, std::size_t count,
                          std::uint32_t largest) noexcept;
+
+// The same, compiled for each vector target; src/quantize/baselines_simd.cc.
+std::uint32_t largest_magnitude_simd(const std::byte* values, std::size_t count) noexcept;
+float norm_up_simd(const std::byte* values, std::size_t count, std::uint32_t largest) noexcept;
+float rms_up_simd(const std::byte* values, std::size_t count, std::uint32_t largest,
+                  double factor) noexcept;
+SignMeans sign_means_simd(const std::byte* values, std::size_t count,
+                          std::uint32_t largest) noexcept;
 
 }  // namespace gradwire::internal
 

@@ -16,6 +16,10 @@ void flip_signs_ref(float* values, const std::uint32_t* signs, std::size_t count
 // -1. `count`: a power of two. H H = count, so a second time and a division give the values back.
 void hadamard_ref(float* values, std::size_t count) noexcept;
 
+// The same, compiled for each vector target; src/quantize/baselines_simd.cc.
+void flip_signs_simd(float* values, const std::uint32_t* signs, std::size_t count) noexcept;
+void hadamard_simd(float* values, std::size_t count) noexcept;
+
 }  // namespace gradwire::internal
 
 #endif  // GRADWIRE_QUANTIZE_HADAMARD_H_

@@ -28,6 +28,13 @@ void levels_quantize_stochastic_ref(const std::byte* values, std::size_t count, 
 bool levels_dequantize_ref(const std::uint8_t* patterns, std::size_t count, float unit,
                            unsigned bits, std::byte* values) noexcept;
 
+// The same, compiled for each vector target; src/quantize/baselines_simd.cc.
+void levels_quantize_stochastic_simd(const std::byte* values, std::size_t count, float scale,
+                                     unsigned bits, const std::uint16_t* noise,
+                                     std::int8_t* integers) noexcept;
+bool levels_dequantize_simd(const std::uint8_t* patterns, std::size_t count, float unit,
+                            unsigned bits, std::byte* values) noexcept;
+
 }  // namespace gradwire::internal
 
 #endif  // GRADWIRE_QUANTIZE_LEVELS_H_

@@ -9,9 +9,8 @@
 
 namespace gradwire::internal {
 
-// The scale of `count` float32 values, or kMxRawScale if one is NaN or Inf.
-std::uint8_t mx_scale_ref(const std::byte* values, std::size_t count,
-                          const MxElement& element) noexcept;
+// The scale of a group whose largest magnitude has this bit pattern; kMxRawScale for NaN and Inf.
+std::uint8_t mx_scale(std::uint32_t largest, const MxElement& element) noexcept;
 
 // Codes of a group with that scale, not kMxRawScale: rounded to nearest even, saturated.
 void mx_quantize_ref(const std::byte* values, std::size_t count, std::uint8_t scale,
@@ -21,6 +20,12 @@ void mx_quantize_ref(const std::byte* values, std::size_t count, std::uint8_t sc
 // `scale`: at most 254 - element.top, so that all values are finite.
 bool mx_dequantize_ref(const std::uint8_t* codes, std::size_t count, std::uint8_t scale,
                        const MxElement& element, std::byte* values) noexcept;
+
+// The same, compiled for each vector target; src/quantize/baselines_simd.cc.
+void mx_quantize_simd(const std::byte* values, std::size_t count, std::uint8_t scale,
+                      const MxElement& element, std::uint8_t* codes) noexcept;
+bool mx_dequantize_simd(const std::uint8_t* codes, std::size_t count, std::uint8_t scale,
+                        const MxElement& element, std::byte* values) noexcept;
 
 }  // namespace gradwire::internal
 

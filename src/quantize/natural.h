@@ -23,6 +23,12 @@ std::size_t natural_dequantize_ref(const std::uint16_t* codes, std::size_t count
 
 constexpr bool is_natural_raw(std::uint16_t code) noexcept { return (code & 0xFFu) == kNaturalRaw; }
 
+// The same, compiled for each vector target; src/quantize/baselines_simd.cc.
+std::size_t natural_quantize_simd(const std::byte* values, std::size_t count,
+                                  const std::uint16_t* noise, std::uint16_t* codes) noexcept;
+std::size_t natural_dequantize_simd(const std::uint16_t* codes, std::size_t count,
+                                    std::byte* values) noexcept;
+
 }  // namespace gradwire::internal
 
 #endif  // GRADWIRE_QUANTIZE_NATURAL_H_

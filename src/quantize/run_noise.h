@@ -7,9 +7,11 @@
 #include <cstdint>
 #include <cstring>
 
-#include "core/counter_rng.h"
-
 namespace gradwire::internal {
+
+// fill_noise() of core/counter_rng.h, with the vector target's instructions.
+void fill_noise_simd(std::uint64_t key, std::uint64_t first, std::size_t count,
+                     std::uint32_t* pairs) noexcept;
 
 // Memory for the noise of a run, filled again and again.
 class RunNoise {
@@ -21,7 +23,7 @@ class RunNoise {
   const std::uint16_t* fill(std::uint64_t key, std::uint64_t index, std::size_t count) noexcept {
     // Noise comes in pairs that start at even indices; an odd start skips one half.
     const std::size_t skipped = index % 2;
-    fill_noise(key, index / 2, (skipped + count + 1) / 2, pairs_.data());
+    fill_noise_simd(key, index / 2, (skipped + count + 1) / 2, pairs_.data());
     std::memcpy(halves_.data(), pairs_.data(), sizeof(std::uint16_t) * (skipped + count));
     return halves_.data() + skipped;
   }

@@ -47,9 +47,12 @@ Tensor with_specials(Tensor tensor) {
 
 TEST(Targets, SameBytesAndValues) {
   const std::vector<std::string_view> targets = internal::simd_targets();
+  std::vector<std::string> texts = {"lossless:group=64", "block:bits=4,group=40"};
+  for (const CodecDescription& codec : codecs()) {
+    texts.insert(texts.end(), codec.examples.begin(), codec.examples.end());
+  }
   for (const DType dtype : {DType::kFloat32, DType::kFloat64, DType::kFloat16, DType::kBFloat16}) {
-    for (const char* text : {"lossless", "lossless:group=64", "near_lossless",
-                             "near_lossless:mantissa=6", "int8", "block:bits=4,group=40"}) {
+    for (const std::string& text : texts) {
       const CodecSpec spec = *CodecSpec::parse(text);
       if (!check_dtype(spec, dtype).ok()) continue;
       // 64 lanes from 32768 values on; the last group is short.

@@ -2,7 +2,6 @@
 #include "bench.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <string>
@@ -10,14 +9,13 @@
 
 #include "failure.h"
 #include "files.h"
+#include "numbers.h"
 #include "output.h"
 #include "tensor_file.h"
 #include "verbs.h"
 
 namespace gradwire::cli {
 namespace {
-
-constexpr std::uint64_t kInputLimit = std::uint64_t{1} << 36;
 
 // A row of the table, also of codecs that the user did not ask for.
 struct Spec {
@@ -35,24 +33,6 @@ struct Row {
   BenchError error;
   BenchMeasure measure;
 };
-
-// "100M", "1.5G" or plain bytes.
-Result<std::uint64_t> parse_size(const std::string& text) {
-  double number = 0;
-  const char* const end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, number);
-  const std::string suffix(rest, end);
-  const double unit = suffix.empty()                   ? 1
-                      : suffix == "k" || suffix == "K" ? 1e3
-                      : suffix == "M"                  ? 1e6
-                      : suffix == "G"                  ? 1e9
-                                                       : 0;
-  if (error != std::errc() || unit == 0 || !(number >= 0) ||
-      number * unit > static_cast<double>(kInputLimit)) {
-    return bad_usage("--min-bytes " + text + ": a number, or one with k, M or G, up to 64G");
-  }
-  return static_cast<std::uint64_t>(number * unit);
-}
 
 Result<std::vector<Spec>> parse_specs(const BenchArguments& arguments) {
   std::vector<Spec> specs;
@@ -208,7 +188,7 @@ Status run_bench(const BenchArguments& arguments) {
   if (!specs.ok()) return specs.error();
   std::uint64_t min_bytes = 0;
   if (!arguments.min_bytes.empty()) {
-    const Result<std::uint64_t> parsed = parse_size(arguments.min_bytes);
+    const Result<std::uint64_t> parsed = parse_size("--min-bytes", arguments.min_bytes);
     if (!parsed.ok()) return parsed.error();
     min_bytes = *parsed;
   }

@@ -8,15 +8,12 @@
 #include "files.h"
 #include "gradwire/codec.h"
 #include "gw_file.h"
+#include "numbers.h"
 #include "output.h"
 #include "verbs.h"
 
 namespace gradwire::cli {
 namespace {
-
-// Frames end at the first tensor border after this many bytes, so that memory and the steps of
-// the progress line stay bounded.
-constexpr std::uint64_t kFrameBytes = std::uint64_t{256} << 20;
 
 struct FramePlan {
   std::size_t begin = 0;  // tensors
@@ -44,14 +41,17 @@ Result<CodecSpec> codec_for(const Tensor& tensor, const CodecSpec& codec,
   return error;
 }
 
+// Frames end at the first tensor border after `frame_bytes`, so that memory and the steps of the
+// progress line stay bounded.
 Result<std::vector<FramePlan>> plan_frames(const std::vector<Tensor>& tensors,
-                                           const CodecSpec& codec, const CodecSpec* fallback) {
+                                           const CodecSpec& codec, const CodecSpec* fallback,
+                                           std::uint64_t frame_bytes) {
   std::vector<FramePlan> plans;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     Result<CodecSpec> chosen = codec_for(tensors[i], codec, fallback);
     if (!chosen.ok()) return chosen.error();
     if (plans.empty() || plans.back().dtype != tensors[i].dtype ||
-        plans.back().bytes >= kFrameBytes) {
+        plans.back().bytes >= frame_bytes) {
       plans.push_back({.begin = i, .end = i, .dtype = tensors[i].dtype, .codec = *chosen});
     }
     plans.back().end = i + 1;
@@ -141,10 +141,12 @@ Status run_encode(const EncodeArguments& arguments) {
     if (!parsed.ok()) return at("--fallback", parsed.error());
     fallback = *parsed;
   }
+  const Result<std::uint64_t> frame_bytes = parse_size("--frame-bytes", arguments.frame_bytes);
+  if (!frame_bytes.ok()) return frame_bytes.error();
   const Result<TensorFile> file = read_tensor_file(arguments.in, arguments.dtype);
   if (!file.ok()) return at(arguments.in, file.error());
-  const auto plans =
-      plan_frames(file.value().tensors, *codec, arguments.fallback.empty() ? nullptr : &fallback);
+  const auto plans = plan_frames(file.value().tensors, *codec,
+                                 arguments.fallback.empty() ? nullptr : &fallback, *frame_bytes);
   if (!plans.ok()) return at(arguments.in, plans.error());
   return encode_file(arguments, *file, *plans);
 }

@@ -42,6 +42,10 @@ void add_encode(CLI::App& app, Arguments& all) {
   verb->add_option("--dtype", arguments.dtype, "type of raw values: float32, bfloat16, ...");
   verb->add_option("--fallback", arguments.fallback,
                    "codec for floating types that --codec does not take, e.g. lossless");
+  verb->add_option("--frame-bytes", arguments.frame_bytes,
+                   "a frame ends behind the tensor with which it holds so much; k, M, G are powers "
+                   "of 1000")
+      ->capture_default_str();
   add_threads(verb, &arguments.threads);
   verb->add_flag("--progress", arguments.progress, "show progress even if stderr is no terminal");
   verb->add_flag("--json", arguments.json, "print sizes as JSON");

@@ -17,6 +17,7 @@ struct EncodeArguments {
   std::string codec;
   std::string dtype;     // of raw values
   std::string fallback;  // codec for floating types that `codec` does not take
+  std::string frame_bytes = "256M";
   unsigned threads = 1;
   bool progress = false;
   bool json = false;

@@ -165,6 +165,13 @@ Status verify(std::span<const std::byte> frame);
 Status decode(std::span<const std::byte> frame, std::span<const TensorView> parts,
               Workspace& workspace);
 
+// Decodes part `index` alone, one layer of many in a frame: header, part table and index are
+// checked whole, of the blocks only those that hold values of the part are read (and their hashes
+// checked). So it costs the part's blocks, of which the first and the last may be shared with its
+// neighbours. Errors as decode(), and kOutOfRange (the frame has no such part).
+Status decode_part(std::span<const std::byte> frame, std::uint32_t index, const TensorView& part,
+                   Workspace& workspace);
+
 // As decode(), but adds each value to an accumulator: float32 for float32, float16 and bfloat16
 // frames, float64 for float64 frames.
 Status decode_add(std::span<const std::byte> frame, std::span<const TensorView> accumulators,

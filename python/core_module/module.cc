@@ -84,6 +84,21 @@ void decode_frame(const py::object& frame, const std::string& dtype_text,
   ok_or_throw(status);
 }
 
+void decode_frame_part(const py::object& frame, std::uint32_t index, const std::string& dtype_text,
+                       const py::object& array, unsigned threads) {
+  const Buffer bytes(frame, /*writable=*/false);
+  const DType dtype = dtype_from_name(dtype_text);
+  const Buffer buffer(array, /*writable=*/true);
+  const TensorView part{buffer.data(), value_count(buffer, dtype), dtype};
+  const Status status = [&]() -> Status {
+    const py::gil_scoped_release release;
+    Workspace workspace;
+    if (Status set = workspace.set_threads(threads); !set.ok()) return set;
+    return decode_part(bytes.bytes(), index, part, workspace);
+  }();
+  ok_or_throw(status);
+}
+
 py::dict inspect_frame(const py::object& frame) {
   const Buffer bytes(frame, /*writable=*/false);
   return frame_dict(value_or_throw(inspect(bytes.bytes())));
@@ -117,6 +132,9 @@ void define_module(py::module_& module) {
              "One frame from contiguous buffers whose bytes are values of dtype, one per part.");
   module.def("decode_frame", &decode_frame, py::arg("frame"), py::arg("dtype"), py::arg("arrays"),
              py::arg("threads") = 1, "Decodes one frame into writable buffers, one per part.");
+  module.def("decode_part", &decode_frame_part, py::arg("frame"), py::arg("index"),
+             py::arg("dtype"), py::arg("array"), py::arg("threads") = 1,
+             "Decodes one part of one frame into a writable buffer.");
   module.def("inspect_frame", &inspect_frame, py::arg("frame"),
              "What the header, part table and block index of one frame say.");
   module.def("verify_frame", &verify_frame, py::arg("frame"), "Checks all checksums of one frame.");

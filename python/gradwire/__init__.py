@@ -13,7 +13,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from gradwire import schedule
-from gradwire.codecs import codecs, decode, encode, inspect, verify
+from gradwire.codecs import codecs, decode, decode_part, encode, inspect, verify
 from gradwire.errors import (
     DeadlineExceeded,
     GradwireError,
@@ -50,6 +50,7 @@ __all__ = [
     "attach",
     "codecs",
     "decode",
+    "decode_part",
     "encode",
     "hook",
     "inspect",

@@ -18,9 +18,9 @@ import ml_dtypes
 import numpy as np
 
 from gradwire import _core
-from gradwire.errors import BadHeader, InvalidArgument, Truncated, UnsupportedDType
+from gradwire.errors import BadHeader, InvalidArgument, OutOfRange, Truncated, UnsupportedDType
 
-__all__ = ["codecs", "decode", "encode", "inspect", "verify"]
+__all__ = ["codecs", "decode", "decode_part", "encode", "inspect", "verify"]
 
 # Names of docs/format.md 1.2 by numpy type, and back.
 _NUMPY_TYPES: dict[str, np.dtype] = {
@@ -72,8 +72,12 @@ def encode(
     fallback: str | None = None,
     step: int = 0,
     threads: int = 1,
+    frame_bytes: int | None = None,
 ) -> bytes:
     """Encodes an array, or a list or dict of arrays, into frames.
+
+    Arrays of one type that follow one another share a frame, each with scales of its own;
+    :func:`decode_part` decodes one of them alone.
 
     Args:
         values: numpy array or torch CPU tensor, or a list, tuple or dict (names to arrays) of
@@ -86,9 +90,11 @@ def encode(
         step: chooses the noise of codecs that round stochastically.
         threads: how many share the blocks of 262,144 values; 0: one for each CPU. They are made
             for this call. The bytes are the same for every number.
+        frame_bytes: a frame ends behind the first array with which it holds that many bytes of
+            values; default: it goes on as long as the type does.
 
     Raises:
-        OutOfRange: ``threads`` is not 0 to 256.
+        OutOfRange: ``threads`` is not 0 to 256, or ``frame_bytes`` below 1.
         TypeError: an array's type is not known, big-endian for instance.
         UnsupportedDType: the codec does not take the type, and there is no fallback.
         UnknownCodec, UnknownParameter, OutOfRange: the codec's text is wrong.
@@ -97,7 +103,10 @@ def encode(
     _core.codec_text(codec)
     container, named, from_torch = _unpack(values)
     items = [_make_item(name, value, dtype) for name, value in named]
-    runs = list(_runs(items, codec, fallback))
+    if frame_bytes is not None and frame_bytes < 1:
+        raise OutOfRange(f"frame_bytes is {frame_bytes}, must be at least 1", field="frame_bytes",
+                         mine=str(frame_bytes))  # fmt: skip
+    runs = list(_runs(items, codec, fallback, frame_bytes))
     frames = []
     first_tensor = 0
     for number, (run_codec, run) in enumerate(runs):
@@ -160,6 +169,42 @@ def decode(blob: Any, *, torch: bool | None = None, threads: int = 1) -> Any:
         torch = first.get("torch") is True
     values = [(name, _to_torch(array) if torch else array) for name, array in named]
     return _pack(values, first)
+
+
+def decode_part(
+    blob: Any, part: int | str, *, torch: bool | None = None, threads: int = 1
+) -> Any:
+    """Decodes one array of many, and of the blocks only those that hold it.
+
+    Args:
+        blob: bytes-like object, as for :func:`decode`.
+        part: number of the array, counted over all frames from 0, or its name, as
+            :func:`inspect` lists them under ``parts``.
+        torch, threads: as for :func:`decode`.
+
+    Raises:
+        OutOfRange: there is no such array, or its name stands twice.
+        Others as :func:`decode`; blocks that hold nothing of the array are not looked at.
+    """
+    names: list[str] = []
+    found: list[tuple[memoryview, dict[str, Any], dict[str, Any], int]] = []
+    for frame, info, metadata in _described_frames(blob):
+        for at, name in enumerate(_names_and_shapes(info, metadata)[0]):
+            if part == (name if isinstance(part, str) else len(names)):
+                found.append((frame, info, metadata, at))
+            names.append(name)
+    if len(found) != 1:
+        what = "stands more than once" if found else "is not there"
+        raise OutOfRange(f"part {part!r} {what}; there are {len(names)} parts", field="part",
+                         mine=str(part))  # fmt: skip
+    frame, info, metadata, at = found[0]
+    flat = np.empty(info["part_counts"][at], _NUMPY_TYPES[info["dtype"]])
+    _core.decode_part(frame, at, info["dtype"], flat.view(np.uint8), threads)
+    shape = _names_and_shapes(info, metadata)[1][at]
+    array = _shaped([flat], [shape], metadata.get("fortran_order") is True)[0]
+    if torch is None:
+        torch = metadata.get("torch") is True
+    return _to_torch(array) if torch else array
 
 
 def inspect(blob: Any) -> dict[str, Any]:
@@ -298,15 +343,18 @@ def _flat_bytes(array: np.ndarray, fortran_order: bool) -> np.ndarray:
 
 
 def _runs(
-    items: list[_Item], codec: str, fallback: str | None
+    items: list[_Item], codec: str, fallback: str | None, frame_bytes: int | None
 ) -> Iterator[tuple[str, list[_Item]]]:
-    """Runs of arrays of one type, with the codec of each."""
+    """Runs of arrays of one type, one frame each, with the codec of each."""
     run: list[_Item] = []
+    size = 0
     for item in items:
-        if run and run[0].dtype != item.dtype:
+        full = frame_bytes is not None and size >= frame_bytes
+        if run and (full or run[0].dtype != item.dtype):
             yield _codec_for(run[0], codec, fallback), run
-            run = []
+            run, size = [], 0
         run.append(item)
+        size += item.array.nbytes
     if run:
         yield _codec_for(run[0], codec, fallback), run
     elif not items:

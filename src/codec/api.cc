@@ -153,6 +153,14 @@ Status decode(std::span<const std::byte> frame, std::span<const TensorView> part
   });
 }
 
+Status decode_part(std::span<const std::byte> frame, std::uint32_t index, const TensorView& part,
+                   Workspace& workspace) {
+  return without_bad_alloc([&]() -> Status {
+    GRADWIRE_ASSIGN_OR_RETURN(const FrameView view, FrameView::open(frame));
+    return internal::decode_part_frame(view, index, part, workspace);
+  });
+}
+
 Status decode_add(std::span<const std::byte> frame, std::span<const TensorView> accumulators,
                   Workspace& workspace) {
   return without_bad_alloc([&]() -> Status {

@@ -39,7 +39,25 @@ Error shape_error(std::string_view field, std::string mine, std::string theirs,
   return error;
 }
 
-// `dtype`: what the destination must have.
+// Whether `part` fits part `index` of the frame. `dtype`: what it must have.
+Status check_part(const FrameView& frame, std::uint32_t index, const TensorView& part,
+                  DType dtype) {
+  const std::uint64_t values = frame.part_values(index);
+  if (part.dtype != dtype || part.count != values) {
+    const std::string place = "part " + std::to_string(index);
+    if (part.count == values) {
+      return shape_error("dtype", std::string(dtype_name(part.dtype)),
+                         std::string(dtype_name(dtype)), place);
+    }
+    return shape_error("value_count", std::to_string(part.count), std::to_string(values), place);
+  }
+  if (part.data == nullptr && part.count > 0) {
+    return make_error(ErrorCode::kInvalidArgument, "data", "null",
+                      "part " + std::to_string(index) + " has no data");
+  }
+  return {};
+}
+
 Status check_destination(const FrameView& frame, std::span<const TensorView> parts, DType dtype) {
   const FrameHeader& header = frame.header();
   if (parts.size() != header.part_count) {
@@ -47,30 +65,18 @@ Status check_destination(const FrameView& frame, std::span<const TensorView> par
                        std::to_string(header.part_count), "destination");
   }
   for (std::uint32_t index = 0; index < header.part_count; ++index) {
-    const TensorView& part = parts[index];
-    const std::uint64_t values = frame.part_values(index);
-    if (part.dtype != dtype || part.count != values) {
-      const std::string place = "part " + std::to_string(index);
-      if (part.count == values) {
-        return shape_error("dtype", std::string(dtype_name(part.dtype)),
-                           std::string(dtype_name(dtype)), place);
-      }
-      return shape_error("value_count", std::to_string(part.count), std::to_string(values), place);
-    }
-    if (part.data == nullptr && part.count > 0) {
-      return make_error(ErrorCode::kInvalidArgument, "data", "null",
-                        "part " + std::to_string(index) + " has no data");
-    }
+    GRADWIRE_RETURN_IF_ERROR(check_part(frame, index, parts[index], dtype));
   }
   return {};
 }
 
+// Pieces without a place are skipped.
 void load_stored(std::span<const std::byte> bytes, std::size_t size,
                  std::span<const PieceOut> pieces) {
   const std::byte* from = bytes.data();  // the index says exactly the size of all values
   for (const PieceOut& piece : pieces) {
     const auto length = static_cast<std::size_t>(piece.count) * size;
-    std::memcpy(piece.data, from, length);
+    if (piece.data != nullptr) std::memcpy(piece.data, from, length);
     from += length;
   }
 }
@@ -138,13 +144,85 @@ Status add_block(const FrameDecoder& decoder, const BlockEntry& entry,
   return {};
 }
 
-// The blocks of one frame, on one thread or on several, which take block after block.
+// Where decoded values go: all parts, or one of them alone.
+class Destination {
+ public:
+  explicit Destination(std::span<const TensorView> parts) : parts_(parts) {}
+  Destination(const TensorView* part, std::uint32_t index)
+      : parts_(part, 1), first_(index), partial_(true) {}
+
+  // Null for a part that nobody asked for.
+  std::byte* data_of(std::size_t part) const noexcept {
+    if (part < first_ || part - first_ >= parts_.size()) return nullptr;
+    return static_cast<std::byte*>(parts_[part - first_].data);
+  }
+  // Whether there are parts that nobody asked for.
+  bool is_partial() const noexcept { return partial_; }
+
+ private:
+  std::span<const TensorView> parts_;
+  std::size_t first_ = 0;  // part of parts_[0]
+  bool partial_ = false;
+};
+
+// A run of blocks.
+struct BlockRange {
+  std::uint32_t first = 0;
+  std::uint32_t end = 0;
+  PartCursor cursor;                 // first value of the first one
+  std::span<const std::byte> bytes;  // from the first one on
+};
+
+// The blocks that hold values of the part; none for a part without values.
+BlockRange blocks_of_part(const FrameView& frame, std::uint32_t index) {
+  BlockRange range;
+  range.bytes = frame.blocks();
+  const std::uint64_t count = frame.part_values(index);
+  if (count == 0) return range;
+  const std::uint64_t size = frame.header().block_values;
+  std::uint64_t begin = 0;
+  for (std::uint32_t part = 0; part < index; ++part) begin += frame.part_values(part);
+  range.first = static_cast<std::uint32_t>(begin / size);
+  range.end = static_cast<std::uint32_t>((begin + count - 1) / size + 1);
+  std::size_t skipped = 0;
+  for (std::uint32_t block = 0; block < range.first; ++block) skipped += frame.block(block).length;
+  range.bytes = range.bytes.subspan(skipped);
+  range.cursor.offset = range.first * size;
+  while (range.cursor.offset >= frame.part_values(static_cast<std::uint32_t>(range.cursor.part))) {
+    range.cursor.offset -= frame.part_values(static_cast<std::uint32_t>(range.cursor.part));
+    ++range.cursor.part;
+  }
+  return range;
+}
+
+// Places in scratch.values for the pieces that have none.
+void place_pieces(std::size_t size, BlockScratch& scratch) {
+  std::uint64_t count = 0;
+  for (const PieceOut& piece : scratch.pieces_out) count += piece.data == nullptr ? piece.count : 0;
+  const std::size_t needed = static_cast<std::size_t>(count) * size;
+  if (scratch.values.size() < needed) scratch.values.resize(needed);
+  std::byte* place = scratch.values.data();
+  for (PieceOut& piece : scratch.pieces_out) {
+    if (piece.data != nullptr) continue;
+    piece.data = place;
+    place += static_cast<std::size_t>(piece.count) * size;
+  }
+}
+
+// Blocks of one frame, on one thread or on several, which take block after block.
 class BlockLoop {
  public:
   // `size`: of a destination value.
-  BlockLoop(const FrameView& frame, const FrameDecoder& decoder, std::span<const TensorView> parts,
-            std::size_t size)
-      : frame_(frame), decoder_(decoder), parts_(parts), size_(size), rest_(frame.blocks()) {}
+  BlockLoop(const FrameView& frame, const FrameDecoder& decoder, const Destination& destination,
+            std::size_t size, const BlockRange& range)
+      : frame_(frame),
+        decoder_(decoder),
+        destination_(destination),
+        size_(size),
+        end_(range.end),
+        rest_(range.bytes),
+        next_(range.first),
+        cursor_(range.cursor) {}
 
   // Of one worker. Blocks are taken in order, and one that was taken is finished: so the first bad
   // block of the frame is found whatever the threads do.
@@ -172,18 +250,21 @@ class BlockLoop {
 
   bool take(BlockScratch& scratch, Turn* turn) {
     const std::lock_guard lock(mutex_);
-    if (next_ == frame_.header().block_count || !status_.ok()) return false;
+    if (next_ == end_ || !status_.ok()) return false;
     turn->index = next_++;  // before anything that can fail
     turn->entry = frame_.block(turn->index);
     turn->bytes = rest_.first(turn->entry.length);
     rest_ = rest_.subspan(turn->entry.length);
     scratch.pieces_out.clear();
-    const auto count_of = [this](std::size_t part) { return parts_[part].count; };
-    take_pieces(&cursor_, frame_.block_values(turn->index), count_of,
-                [&](std::size_t part, std::uint64_t offset, std::uint64_t count) {
-                  auto* const data = static_cast<std::byte*>(parts_[part].data);
-                  scratch.pieces_out.push_back({data + offset * size_, count});
-                });
+    const auto count_of = [this](std::size_t part) {
+      return frame_.part_values(static_cast<std::uint32_t>(part));
+    };
+    take_pieces(
+        &cursor_, frame_.block_values(turn->index), count_of,
+        [&](std::size_t part, std::uint64_t offset, std::uint64_t count) {
+          std::byte* const data = destination_.data_of(part);
+          scratch.pieces_out.push_back({data != nullptr ? data + offset * size_ : nullptr, count});
+        });
     return true;
   }
 
@@ -191,6 +272,9 @@ class BlockLoop {
     GRADWIRE_RETURN_IF_ERROR(check_hash(turn.entry, turn.bytes));
     if (decoder_.context.add) {
       return add_block(decoder_, turn.entry, turn.bytes, scratch.pieces_out, scratch);
+    }
+    if (destination_.is_partial() && turn.entry.kind != BlockKind::kStored) {
+      place_pieces(size_, scratch);
     }
     return decoder_.decode(turn.entry, turn.bytes, scratch.pieces_out, scratch.coded);
   }
@@ -204,8 +288,9 @@ class BlockLoop {
 
   const FrameView& frame_;
   const FrameDecoder& decoder_;
-  const std::span<const TensorView> parts_;
+  const Destination& destination_;
   const std::size_t size_;
+  const std::uint32_t end_;
 
   std::mutex mutex_;  // guards all below
   std::span<const std::byte> rest_;
@@ -216,14 +301,20 @@ class BlockLoop {
 };
 
 Status run_blocks(const FrameView& frame, const FrameDecoder& decoder,
-                  std::span<const TensorView> parts, DType dtype, Workspace& workspace) {
+                  const Destination& destination, DType dtype, const BlockRange& range,
+                  Workspace& workspace) {
   const std::size_t size = dtype_size(dtype);
   Workspace::Impl& impl = workspace.impl();
-  BlockLoop loop(frame, decoder, parts, size);
+  BlockLoop loop(frame, decoder, destination, size, range);
   auto work = [&](unsigned worker) noexcept { loop.work(impl.scratch_of(worker)); };
-  const FrameHeader& header = frame.header();
-  impl.run(impl.workers_for(header.block_count, header.value_count * size), work);
+  const std::uint64_t blocks = range.end - range.first;
+  const std::uint64_t most_bytes = blocks * frame.header().block_values * size;
+  impl.run(impl.workers_for(blocks, most_bytes), work);
   return loop.finish();
+}
+
+BlockRange all_blocks(const FrameView& frame) {
+  return {.first = 0, .end = frame.header().block_count, .cursor = {}, .bytes = frame.blocks()};
 }
 
 }  // namespace
@@ -233,7 +324,22 @@ Status decode_frame(const FrameView& frame, std::span<const TensorView> parts,
   const DType dtype = frame.header().dtype;
   GRADWIRE_RETURN_IF_ERROR(check_destination(frame, parts, dtype));
   const FrameDecoder decoder(frame);
-  return run_blocks(frame, decoder, parts, dtype, workspace);
+  return run_blocks(frame, decoder, Destination(parts), dtype, all_blocks(frame), workspace);
+}
+
+Status decode_part_frame(const FrameView& frame, std::uint32_t index, const TensorView& part,
+                         Workspace& workspace) {
+  const FrameHeader& header = frame.header();
+  if (index >= header.part_count) {
+    const std::string text = std::to_string(index);
+    return make_error(
+        ErrorCode::kOutOfRange, "index", text,
+        "index is " + text + ", the frame has " + std::to_string(header.part_count) + " parts");
+  }
+  GRADWIRE_RETURN_IF_ERROR(check_part(frame, index, part, header.dtype));
+  const FrameDecoder decoder(frame);
+  return run_blocks(frame, decoder, Destination(&part, index), header.dtype,
+                    blocks_of_part(frame, index), workspace);
 }
 
 Status decode_add_frame(const FrameView& frame, std::span<const TensorView> accumulators,
@@ -247,7 +353,8 @@ Status decode_add_frame(const FrameView& frame, std::span<const TensorView> accu
   GRADWIRE_RETURN_IF_ERROR(check_destination(frame, accumulators, *sum_dtype));
   FrameDecoder decoder(frame);
   decoder.context.add = true;
-  return run_blocks(frame, decoder, accumulators, *sum_dtype, workspace);
+  return run_blocks(frame, decoder, Destination(accumulators), *sum_dtype, all_blocks(frame),
+                    workspace);
 }
 
 Status verify_blocks(const FrameView& frame) {

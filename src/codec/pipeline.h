@@ -30,9 +30,12 @@ Result<std::size_t> encode_frame(const CodecSpec& spec, DType dtype, std::span<c
                                  const EncodeOptions& options, std::span<std::byte> out,
                                  Workspace& workspace, EncodeStats* stats);
 
-// decode() and decode_add() of a frame that has been opened. Errors and exceptions as above.
+// decode(), decode_part() and decode_add() of a frame that has been opened. Errors and exceptions
+// as above.
 Status decode_frame(const FrameView& frame, std::span<const TensorView> parts,
                     Workspace& workspace);
+Status decode_part_frame(const FrameView& frame, std::uint32_t index, const TensorView& part,
+                         Workspace& workspace);
 Status decode_add_frame(const FrameView& frame, std::span<const TensorView> accumulators,
                         Workspace& workspace);
 

@@ -61,6 +61,8 @@ def test_version_and_help(cli: Cli) -> None:
         ["bench", "IN", "--codec", "none", "--runs", "0"],
         ["bench", "IN", "--codec", "none", "--threads", "257"],
         ["encode", "IN", "OUT", "--codec", "none", "--threads", "-1"],
+        ["encode", "IN", "OUT", "--codec", "none", "--frame-bytes", "-1"],
+        ["encode", "IN", "OUT", "--codec", "none", "--frame-bytes", "many"],
         ["bench", "IN", "--codec", "none", "--min-bytes", "much"],
         ["bench", "IN", "--codec", "none", "--min-bytes", "-1"],
     ],

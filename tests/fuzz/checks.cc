@@ -69,6 +69,26 @@ void check_again(std::span<const std::byte> bytes, const FrameInfo& info,
   }
 }
 
+// Each part alone is what it was with the others; where a block is bad, at least one part is.
+void check_parts(std::span<const std::byte> bytes, const FrameInfo& info, bool decodes,
+                 std::span<const TensorView> whole, Buffers& buffers, Workspace& workspace) {
+  bool all = true;
+  for (std::uint32_t index = 0; index < whole.size(); ++index) {
+    std::byte* const data = buffers.take(view_bytes(whole[index]));
+    if (data == nullptr) return;
+    const TensorView part{data, whole[index].count, info.dtype};
+    const Status status = decode_part(bytes, index, part, workspace);
+    all = all && status.ok();
+    if (!status.ok()) {
+      require_byte_error(status.error(), false);
+    } else if (decodes) {
+      require(std::memcmp(data, whole[index].data, view_bytes(part)) == 0,
+              "a part alone has other values");
+    }
+  }
+  require(all == decodes, "decode() and decode_part() do not agree");
+}
+
 void check_add(std::span<const std::byte> bytes, const FrameInfo& info, bool decodes,
                Buffers& buffers, Workspace& workspace) {
   const bool wide = info.dtype == DType::kFloat64;
@@ -140,6 +160,7 @@ int check_decode(std::span<const std::byte> bytes, bool thorough, Buffers& buffe
       require(verify(bytes).ok(), "decoded, but verify() refuses");
       check_again(bytes, *info, views, buffers, workspace);
     }
+    if (fits) check_parts(bytes, *info, status.ok(), views, buffers, workspace);
     if (fits) check_add(bytes, *info, status.ok(), buffers, workspace);
   }
   return status.ok() ? 0 : static_cast<int>(status.error().code);

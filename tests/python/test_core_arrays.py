@@ -244,6 +244,40 @@ def test_damage_is_named() -> None:
         assert caught.value.code == "Truncated"
 
 
+def test_one_array_of_many() -> None:
+    arrays = {"w": gradient((300, 50)), "empty": gradient((0, 3)), "b": gradient((7,)),
+              "steps": np.arange(4), "h": gradient((90, 2)).astype(np.float16)}  # fmt: skip
+    for codec in ("lossless:block=4096", "near_lossless:block=4096"):
+        blob = gradwire.encode(arrays, codec)
+        decoded = gradwire.decode(blob)
+        for number, name in enumerate(arrays):
+            assert_same(gradwire.decode_part(blob, name), decoded[name])
+            assert_same(gradwire.decode_part(blob, number, threads=2), decoded[name])
+    fortran = np.asfortranarray(gradient((30, 40)))
+    assert_same(gradwire.decode_part(gradwire.encode(fortran), 0), fortran)
+    for wrong in (-1, len(arrays), 2**40, "nobody", ""):
+        with pytest.raises(gradwire.errors.OutOfRange, match="5 parts"):
+            gradwire.decode_part(blob, wrong)
+    # The block of another array does not matter, its own does.
+    info = gradwire.inspect(gradwire.encode(arrays, "none:block=4096"))
+    damaged = bytearray(gradwire.encode(arrays, "none:block=4096"))
+    damaged[info["frames"][0]["header_length"]] ^= 1
+    assert_same(gradwire.decode_part(damaged, "b"), arrays["b"])
+    with pytest.raises(gradwire.errors.BlockChecksum):
+        gradwire.decode_part(damaged, "w")
+
+
+def test_frames_end_where_they_are_full() -> None:
+    arrays = [gradient((1000,), seed) for seed in range(7)]
+    for frame_bytes, frames in ((1, 7), (4000, 7), (4001, 4), (12000, 3), (28000, 1), (None, 1)):
+        blob = gradwire.encode(arrays, "lossless", frame_bytes=frame_bytes)
+        assert len(gradwire.inspect(blob)["frames"]) == frames
+        for number, array in enumerate(arrays):
+            assert_same(gradwire.decode_part(blob, number), array)
+    with pytest.raises(gradwire.errors.OutOfRange, match="frame_bytes"):
+        gradwire.encode(arrays, frame_bytes=0)
+
+
 def test_core_checks_its_buffers() -> None:
     from gradwire import _core
 
@@ -259,6 +293,12 @@ def test_core_checks_its_buffers() -> None:
         _core.decode_frame(frame, "int32", [x.copy()])
     with pytest.raises((ValueError, BufferError)):
         _core.decode_frame(frame, "float32", [bytes(8)])  # read-only
+    with pytest.raises((ValueError, BufferError)):
+        _core.decode_part(frame, 0, "float32", bytes(8))
+    with pytest.raises(ValueError):
+        _core.decode_part(frame, 0, "float32", np.empty(4, np.uint8))
+    with pytest.raises(gradwire.errors.OutOfRange):
+        _core.decode_part(frame, 1, "float32", x.copy())
     with pytest.raises((ValueError, BufferError)):
         _core.encode_frame([np.arange(16, dtype=np.uint8)[::2]], "float32", "none")
     with pytest.raises(TypeError, match="float32"):

@@ -128,6 +128,16 @@ TEST_P(AllocationFailure, Decode) {
       ErrorCode::kBlockChecksum);
 }
 
+TEST_P(AllocationFailure, DecodePart) {
+  expect_safe("decode_part", [&](Workspace& workspace) {
+    return code_of(decode_part(frame_, 2, views_[2], workspace));
+  });
+  expect_safe(
+      "no such part",
+      [&](Workspace& workspace) { return code_of(decode_part(frame_, 3, views_[2], workspace)); },
+      ErrorCode::kOutOfRange);
+}
+
 TEST_P(AllocationFailure, DecodeAdd) {
   const DType dtype = GetParam().dtype;
   std::vector<Tensor> sums;

@@ -43,7 +43,8 @@ BASELINES = (
     "natural:seed=5", "mxfp8:format=e4m3", "mxfp8:format=e5m2", "mxfp4",
     "terngrad:bucket=4096,seed=2", "terngrad:bucket=64,clip=2.5,seed=2", "sign:bucket=512",
     "hadamard:bits=4,group=128,seed=3", "qsgd:bits=4,bucket=512,norm=l2,seed=4",
-    "qsgd:bits=8,bucket=128,norm=max,seed=4", "top_k:fraction=0.01,dtype=bf16",
+    "qsgd:bits=8,bucket=128,norm=max,seed=4",
+    "qsgd:bits=5,bucket=512,norm=l2,coding=elias,seed=4", "top_k:fraction=0.01,dtype=bf16",
     "top_k:fraction=0.25,dtype=fp32",
     "cocktail:sample=2,fraction=0.5,bits=4,group=128,rounding=stochastic,seed=6",
 )  # fmt: skip

@@ -85,9 +85,16 @@ def decode_grouped(
     kernel = KERNELS[header.codec](header, header.step)
     size = kernel.scale_bytes
     codes_at = size * groups.count
-    raw_at = codes_at + (kernel.width * count + 7) // 8
-    check_block(raw_at <= len(block), "the sections do not fit the block")
-    codes = read_bit_array(block[codes_at:raw_at], kernel.width, count)
+    if has_elias_codes(header):
+        check_block(codes_at + 4 <= len(block), "the sections do not fit the block")
+        codes_at += 4
+        raw_at = codes_at + int.from_bytes(block[codes_at - 4 : codes_at], "little")
+        check_block(raw_at <= len(block), "the sections do not fit the block")
+        codes = read_elias(block[codes_at:raw_at], kernel.width, count)
+    else:
+        raw_at = codes_at + (kernel.width * count + 7) // 8
+        check_block(raw_at <= len(block), "the sections do not fit the block")
+        codes = read_bit_array(block[codes_at:raw_at], kernel.width, count)
     values, raw_groups = np.zeros(count, "<u4"), 0
     for number, (start, length) in enumerate(zip(groups.starts, groups.lengths)):
         scale = block[size * number : size * (number + 1)]
@@ -119,7 +126,11 @@ def encode_grouped(spec: Spec, pieces: Pieces) -> tuple[int, bytes]:
                 group_codes = [0] * len(group)
             scales.append(scale)
             codes += group_codes
-    block = b"".join(scales) + pack_bits(codes, kernel.width)
+    section = pack_bits(codes, kernel.width)
+    if has_elias_codes(spec):
+        section = pack_bits([int(bit) for bit in "".join(map(elias, codes))], 1)
+        section = len(section).to_bytes(4, "little") + section
+    block = b"".join(scales) + section
     return len(raw), block + b"".join(group.tobytes() for group in raw)
 
 
@@ -211,6 +222,38 @@ class Sums:
         return Sums(top, w, squares)
 
 
+def has_elias_codes(fields: Header | Spec) -> bool:
+    return fields.codec == QSGD and fields.variant & 2 != 0
+
+
+def omega(number: int) -> str:
+    code = "0"
+    while number > 1:
+        digits = f"{number:b}"
+        code = digits + code
+        number = len(digits) - 1
+    return code
+
+
+def elias(q: int) -> str:
+    return omega(abs(q) + 1) + ("" if q == 0 else "01"[q < 0])
+
+
+def read_elias(section: bytes, width: int, count: int) -> np.ndarray:
+    """The integers as patterns of `width` bits."""
+    bits = "".join(f"{byte:08b}"[::-1] for byte in section)
+    integers = {elias(q): q for q in range(1 - (1 << width - 1), 1 << width - 1)}
+    longest, at, codes = max(map(len, integers)), 0, []
+    for _ in range(count):
+        # No code is the start of another one.
+        length = next((n for n in range(1, longest + 1) if bits[at : at + n] in integers), 0)
+        check_block(0 < length <= len(bits) - at, "no Elias code")
+        codes.append(integers[bits[at : at + length]] & (1 << width) - 1)
+        at += length
+    check_block(len(bits) - at < 8 and "1" not in bits[at:], "bits left over")
+    return np.array(codes, np.int64)
+
+
 class Levels:
     """qsgd and terngrad."""
 
@@ -218,7 +261,7 @@ class Levels:
 
     def __init__(self, fields: Header | Spec, step: int) -> None:
         del step
-        self.is_l2 = fields.codec == QSGD and fields.variant == 0
+        self.is_l2 = fields.codec == QSGD and fields.variant & 1 == 0
         self.clip, self.width = fields.quantizer_step, fields.bits
 
     def values(self, scale: bytes, codes: np.ndarray) -> np.ndarray:

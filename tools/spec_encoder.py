@@ -66,10 +66,14 @@ class Spec:
         name, _, parameters = text.partition(":")
         known: dict[str, object] = {"codec": CODEC_NUMBERS[name], "dtype": dtype}
         known |= SET_FIELDS.get(CODEC_NUMBERS[name], {})
+        flags = 0
         for parameter in filter(None, parameters.split(",")):
             key, value = parameter.split("=")
             field_name, convert = SPEC_KEYS[key]
             known[field_name] = convert(value)
+            if key in ("norm", "coding"):  # bits of one field
+                flags |= convert(value)
+                known[field_name] = flags
         return Spec(**(known | fields))
 
 
@@ -86,6 +90,7 @@ SPEC_KEYS = {
     "block": ("block_values", int), "bucket": ("group", int), "clip": ("quantizer_step", float),
     "format": ("cast_dtype", {"e4m3": 25, "e5m2": 26}.__getitem__),
     "norm": ("variant", ("l2", "max").index), "sample": ("variant", int),
+    "coding": ("variant", {"fixed": 0, "elias": 2}.__getitem__),
     "fraction": ("quantizer_step", float),
 }  # fmt: skip
 

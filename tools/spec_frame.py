@@ -92,7 +92,7 @@ CODECS = {
     NATURAL: Codec("natural"),
     MXFP8: Codec("mxfp8", group=(32,), cast_dtypes=(25, 26)),
     MXFP4: Codec("mxfp4", group=(32,)),
-    QSGD: Codec("qsgd", group=FIXED_GROUPS, bits=tuple(range(2, 9)), variant=(0, 1)),
+    QSGD: Codec("qsgd", group=FIXED_GROUPS, bits=tuple(range(2, 9)), variant=range(4)),
     TERNGRAD: Codec("terngrad", group=FIXED_GROUPS, bits=(2,), quantizer_step=(1, 8),
                     may_lack_step=True),
     SIGN: Codec("sign", group=FIXED_GROUPS),

@@ -32,7 +32,7 @@ struct CodecSpec {
   DType cast_dtype = DType{0};  // cast, top_k, mxfp8: what the values become
   Rounding rounding = Rounding::kNearest;
   std::uint64_t seed = 0;               // stochastic rounding
-  std::uint32_t variant = 0;            // qsgd: 0 l2, 1 max; cocktail: 1 / part that is sampled
+  std::uint32_t variant = 0;            // qsgd: 1 max norm + 2 Elias codes; cocktail: 1 / sampled
   std::uint32_t block_values = 262144;  // values per block; each block decodes alone
 
   // Errors: kUnknownCodec, kUnknownParameter (the message lists the valid ones), kOutOfRange

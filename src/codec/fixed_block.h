@@ -31,7 +31,7 @@ Status decode_natural_block(const BlockContext& context, const BlockEntry& entry
                             std::span<const std::byte> bytes, std::span<const PieceOut> pieces,
                             CodedScratch& scratch);
 
-// mxfp8 and mxfp4; qsgd and terngrad are levels.
+// mxfp8 and mxfp4; terngrad is levels.
 bool encode_mx_block(const BlockContext& context, std::span<const Piece> pieces,
                      CodedScratch& scratch, std::span<std::byte> out, BlockEntry* entry);
 Status decode_mx_block(const BlockContext& context, const BlockEntry& entry,
@@ -43,6 +43,12 @@ bool encode_levels_block(const BlockContext& context, std::span<const Piece> pie
 Status decode_levels_block(const BlockContext& context, const BlockEntry& entry,
                            std::span<const std::byte> bytes, std::span<const PieceOut> pieces,
                            CodedScratch& scratch);
+
+bool encode_qsgd_block(const BlockContext& context, std::span<const Piece> pieces,
+                       CodedScratch& scratch, std::span<std::byte> out, BlockEntry* entry);
+Status decode_qsgd_block(const BlockContext& context, const BlockEntry& entry,
+                         std::span<const std::byte> bytes, std::span<const PieceOut> pieces,
+                         CodedScratch& scratch);
 
 bool encode_sign_block(const BlockContext& context, std::span<const Piece> pieces,
                        CodedScratch& scratch, std::span<std::byte> out, BlockEntry* entry);

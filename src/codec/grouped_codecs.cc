@@ -103,7 +103,7 @@ struct LevelsKernel {
   float scale_of(const std::byte* values, std::size_t count, std::uint32_t largest) const {
     const float most = float32_from_bits(largest);
     if (spec.id == CodecId::kQsgd) {
-      return spec.variant == kQsgdMax ? most : norm_up_simd(values, count, largest);
+      return (spec.variant & kQsgdMax) != 0 ? most : norm_up_simd(values, count, largest);
     }
     if (spec.step == 0) return most;
     // Clipped to `clip` times the RMS: beyond the scale integers stop at m.
@@ -205,13 +205,13 @@ struct HadamardKernel {
   bool encode_##name##_block(const BlockContext& context, std::span<const Piece> pieces,           \
                              CodedScratch&, std::span<std::byte> out, BlockEntry* entry) {         \
     auto kernel = make_kernel;                                                                     \
-    return encode_grouped_block(kernel, context, pieces, out, entry);                              \
+    return encode_grouped_block<FixedCodeWriter>(kernel, context, pieces, out, entry);             \
   }                                                                                                \
   Status decode_##name##_block(const BlockContext& context, const BlockEntry& entry,               \
                                std::span<const std::byte> bytes, std::span<const PieceOut> pieces, \
                                CodedScratch&) {                                                    \
     auto kernel = make_kernel;                                                                     \
-    return decode_grouped_block(kernel, context, entry, bytes, pieces);                            \
+    return decode_grouped_block<FixedCodeReader>(kernel, context, entry, bytes, pieces);           \
   }
 
 GRADWIRE_GROUPED_CODEC(mx, MxKernel(*context.spec))
@@ -220,5 +220,24 @@ GRADWIRE_GROUPED_CODEC(sign, SignKernel())
 GRADWIRE_GROUPED_CODEC(hadamard, HadamardKernel(context))
 
 #undef GRADWIRE_GROUPED_CODEC
+
+bool encode_qsgd_block(const BlockContext& context, std::span<const Piece> pieces,
+                       CodedScratch& scratch, std::span<std::byte> out, BlockEntry* entry) {
+  if ((context.spec->variant & kQsgdElias) == 0) {
+    return encode_levels_block(context, pieces, scratch, out, entry);
+  }
+  LevelsKernel kernel(*context.spec);
+  return encode_grouped_block<EliasCodeWriter>(kernel, context, pieces, out, entry);
+}
+
+Status decode_qsgd_block(const BlockContext& context, const BlockEntry& entry,
+                         std::span<const std::byte> bytes, std::span<const PieceOut> pieces,
+                         CodedScratch& scratch) {
+  if ((context.spec->variant & kQsgdElias) == 0) {
+    return decode_levels_block(context, entry, bytes, pieces, scratch);
+  }
+  LevelsKernel kernel(*context.spec);
+  return decode_grouped_block<EliasCodeReader>(kernel, context, entry, bytes, pieces);
+}
 
 }  // namespace gradwire::internal

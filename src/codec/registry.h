@@ -31,6 +31,7 @@ enum class Parameter : std::uint8_t {
   kFraction,  // step
   kNorm,      // variant
   kSample,    // variant
+  kCoding,    // variant
 };
 
 // Encodes one block into `out`; false when it would need more than out.size() bytes. Fills all

@@ -65,9 +65,11 @@ inline constexpr Parameter kMxfp8Keys[] = {Parameter::kFormat, Parameter::kBlock
 inline constexpr std::string_view kMxfp8Examples[] = {"mxfp8", "mxfp8:format=e5m2"};
 inline constexpr Parameter kMxfp4Keys[] = {Parameter::kBlock};
 inline constexpr std::string_view kMxfp4Examples[] = {"mxfp4"};
-inline constexpr Parameter kQsgdKeys[] = {Parameter::kBits, Parameter::kBucket, Parameter::kNorm,
+inline constexpr Parameter kQsgdKeys[] = {Parameter::kBits, Parameter::kBucket,
+                                          Parameter::kNorm, Parameter::kCoding,
                                           Parameter::kSeed, Parameter::kBlock};
-inline constexpr std::string_view kQsgdExamples[] = {"qsgd", "qsgd:bits=8,norm=max"};
+inline constexpr std::string_view kQsgdExamples[] = {"qsgd", "qsgd:bits=8,norm=max",
+                                                     "qsgd:coding=elias"};
 inline constexpr Parameter kTernGradKeys[] = {Parameter::kBucket, Parameter::kClip,
                                               Parameter::kSeed, Parameter::kBlock};
 inline constexpr std::string_view kTernGradExamples[] = {"terngrad",
@@ -125,14 +127,14 @@ inline constexpr std::array kBaselineEntries = {
     CodecEntry{
         .defaults = levels_spec(CodecId::kQsgd, 4, 512),
         .summary = "QSGD: small integers relative to the norm of a bucket, rounded at random",
-        .parameters = "bits=2..8, bucket=N, norm=l2|max, seed=N, block=N",
+        .parameters = "bits=2..8, bucket=N, norm=l2|max, coding=fixed|elias, seed=N, block=N",
         .bound = "|x - x'| <= step x (1 + 2^-10), step = norm of the bucket / (2^(bits-1) - 1); "
                  "unbiased",
         .keys = kQsgdKeys,
         .examples = kQsgdExamples,
         .kind = BlockKind::kFixed,
-        .encode_block = encode_levels_block,
-        .decode_block = decode_levels_block,
+        .encode_block = encode_qsgd_block,
+        .decode_block = decode_qsgd_block,
     },
     CodecEntry{
         .defaults = levels_spec(CodecId::kTernGrad, 2, 4096),

@@ -42,6 +42,8 @@ std::string_view parameter_key(Parameter parameter) noexcept {
       return "norm";
     case Parameter::kSample:
       return "sample";
+    case Parameter::kCoding:
+      return "coding";
   }
   return "";
 }
@@ -106,6 +108,10 @@ Status read_small(Parameter key, std::string_view text, std::uint8_t* number) {
   return {};
 }
 
+void set_flag(std::uint32_t flag, bool on, std::uint32_t* flags) {
+  *flags = on ? *flags | flag : *flags & ~flag;
+}
+
 Status set_parameter(Parameter key, std::string_view text, CodecSpec* spec) {
   switch (key) {
     case Parameter::kStep:
@@ -127,7 +133,13 @@ Status set_parameter(Parameter key, std::string_view text, CodecSpec* spec) {
       if (text != "l2" && text != "max") {
         return out_of_range("norm", std::string(text), "l2 or max");
       }
-      spec->variant = text == "max" ? kQsgdMax : kQsgdL2;
+      set_flag(kQsgdMax, text == "max", &spec->variant);
+      return {};
+    case Parameter::kCoding:
+      if (text != "fixed" && text != "elias") {
+        return out_of_range("coding", std::string(text), "fixed or elias");
+      }
+      set_flag(kQsgdElias, text == "elias", &spec->variant);
       return {};
     case Parameter::kSeed:
       return read_number(key, text, "a whole number below 2^64", &spec->seed);
@@ -179,7 +191,9 @@ std::string parameter_text(Parameter key, const CodecSpec& spec) {
     case Parameter::kSample:
       return std::to_string(spec.variant);
     case Parameter::kNorm:
-      return spec.variant == kQsgdMax ? "max" : "l2";
+      return (spec.variant & kQsgdMax) != 0 ? "max" : "l2";
+    case Parameter::kCoding:
+      return (spec.variant & kQsgdElias) != 0 ? "elias" : "fixed";
     case Parameter::kSeed:
       return std::to_string(spec.seed);
     case Parameter::kBlock:

@@ -39,9 +39,9 @@ struct RealRange {
   bool is_none() const noexcept { return most == 0; }
 };
 
-// Numbers of `variant` for qsgd: what its scale is.
-inline constexpr std::uint32_t kQsgdL2 = 0;
-inline constexpr std::uint32_t kQsgdMax = 1;
+// Bits of `variant` for qsgd.
+inline constexpr std::uint32_t kQsgdMax = 1;    // the scale is the largest magnitude, not the norm
+inline constexpr std::uint32_t kQsgdElias = 2;  // Elias codes, not fixed width
 
 inline constexpr Range kBlockValuesRange{4096, 1048576, 4096};
 inline constexpr Range kMantissaRange{2, 16, 1};

@@ -48,7 +48,8 @@ BASELINES = {
     "terngrad": lambda chance: (f"terngrad:bucket={8 * chance.randint(1, 80)},"
                                 f"clip={chance.choice([0, 1.25, 2.5])},{seed_text(chance)}"),
     "qsgd": lambda chance: (f"qsgd:bits={chance.randint(2, 8)},bucket={8 * chance.randint(1, 80)},"
-                            f"norm={chance.choice(['l2', 'max'])},{seed_text(chance)}"),
+                            f"norm={chance.choice(['l2', 'max'])},"
+                            f"coding={chance.choice(['fixed', 'elias'])},{seed_text(chance)}"),
     "top_k": lambda chance: (f"top_k:fraction={2 ** chance.uniform(-12, 0)!r},"
                              f"dtype={chance.choice(['fp32', 'bf16'])}"),
     "cocktail": lambda chance: (f"cocktail:sample={chance.choice([1, 2, 3, 10])},"

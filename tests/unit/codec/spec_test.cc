@@ -154,6 +154,8 @@ TEST(Spec, BaselinesHaveTheKeysOfTheirPapers) {
   EXPECT_EQ(canonical("mxfp4"), "mxfp4");
   EXPECT_EQ(canonical("qsgd"), "qsgd:bits=4");
   EXPECT_EQ(canonical("qsgd:bucket=128,norm=max"), "qsgd:bits=4,bucket=128,norm=max");
+  EXPECT_EQ(canonical("qsgd:coding=elias,norm=max"), "qsgd:bits=4,norm=max,coding=elias");
+  EXPECT_EQ(canonical("qsgd:coding=elias"), "qsgd:bits=4,coding=elias");
   EXPECT_EQ(canonical("terngrad:clip=2.5"), "terngrad:clip=2.5");
   EXPECT_EQ(canonical("sign:bucket=64"), "sign:bucket=64");
   EXPECT_EQ(canonical("top_k"), "top_k:fraction=0.01,dtype=bf16");
@@ -168,6 +170,7 @@ TEST(Spec, BaselinesHaveTheKeysOfTheirPapers) {
   for (const Bad& bad : {Bad{"mxfp8:format=bf16", "format", "float8_e4m3 or float8_e5m2"},
                          {"qsgd:bits=1", "bits", "2, 3, 4, 5, 6, 7 or 8"},
                          {"qsgd:norm=rms", "norm", "l2 or max"},
+                         {"qsgd:coding=huffman", "coding", "fixed or elias"},
                          {"qsgd:bucket=0", "bucket", "from 8 to 4096, a multiple of 8"},
                          {"terngrad:clip=0.5", "clip", "0 or from 1 to 8"},
                          {"terngrad:clip=nan", "clip", "0 or from 1 to 8"},

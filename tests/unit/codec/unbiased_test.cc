@@ -68,7 +68,7 @@ TEST(UnbiasedCodecCheck, FindsABias) {
 
 INSTANTIATE_TEST_SUITE_P(Claims, UnbiasedCodec,
                          ::testing::Values("int4", "natural", "terngrad", "hadamard", "qsgd",
-                                           "qsgd:bits=2,norm=max"),
+                                           "qsgd:bits=2,norm=max,coding=elias"),
                          [](const auto& one) {
                            return test::case_name({one.param, DType::kFloat32});
                          });

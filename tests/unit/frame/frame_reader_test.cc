@@ -73,7 +73,7 @@ const std::vector<BadField>& bad_fields() {
       {"none", "reserved_15", [](FrameHeader& h) { h.reserved_15 = 1; }},
       {"none", "reserved_35", [](FrameHeader& h) { h.reserved_35 = 128; }},
       {"none", "variant", [](FrameHeader& h) { h.variant = 1u << 31; }},
-      {"qsgd", "variant", [](FrameHeader& h) { h.variant = 2; }},
+      {"qsgd", "variant", [](FrameHeader& h) { h.variant = 4; }},
       {"cocktail", "variant", [](FrameHeader& h) { h.variant = 0; }},
       {"natural", "group", [](FrameHeader& h) { h.group = 32; }},
       {"mxfp4", "group", [](FrameHeader& h) { h.group = 64; }},

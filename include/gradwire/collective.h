@@ -12,6 +12,7 @@
 #include <span>
 
 #include "gradwire/codec.h"
+#include "gradwire/error_feedback.h"
 #include "gradwire/status.h"
 #include "gradwire/tensor_view.h"
 #include "gradwire/transport.h"
@@ -32,6 +33,9 @@ struct CollectiveOptions {
   std::chrono::milliseconds deadline{300000};
   // Measure the error of this call on the values this rank contributes and owns.
   bool measure_error = false;
+  // What this rank's contributions lose is kept here and added to those of its next call; null: it
+  // is not. Not owned. With it or without, and with which settings, is checked across ranks.
+  ErrorFeedback* error_feedback = nullptr;
 };
 
 // What one call did. Times in seconds of this rank's thread; bytes are payload handed to and
@@ -89,7 +93,8 @@ class Communicator {
   // Replaces `data` on every rank by the sum or mean over the ranks, in place.
   // `parts` lists the parameters that lie one after the other in `data` (empty: one part).
   //
-  // Result, bit for bit: with f32 accumulation (f64 for float64) in rank order,
+  // Result, bit for bit: with x_r the values of rank r (with error feedback: its y, see
+  // error_feedback.h) and f32 accumulation (f64 for float64) in rank order,
   //   acc = c_0 + c_1 + ... + c_{W-1}, c_r = decode(encode(x_r)), c_owner = x_owner unrounded,
   //   AVG: acc *= 1/W;  y = round to dtype(acc), a NaN as the quiet NaN without payload;
   //   result = decode(encode(y)).

@@ -6,6 +6,7 @@
 #include "core/byte_reader.h"
 #include "core/byte_writer.h"
 #include "core/counter_rng.h"
+#include "core/float_bits.h"
 
 namespace gradwire::internal {
 namespace {
@@ -53,7 +54,10 @@ std::optional<Agreement> read_agreement(std::string_view text) noexcept {
   ByteReader reader(std::as_bytes(std::span(text)));
   Agreement agreement;
   const bool ok = reader.read(&agreement.value_count) && reader.read(&agreement.part_count) &&
-                  reader.read(&agreement.parts_hash) && reader.read(&agreement.segment_bytes);
+                  reader.read(&agreement.parts_hash) && reader.read(&agreement.segment_bytes) &&
+                  reader.read(&agreement.has_feedback) && reader.read(&agreement.feedback.beta) &&
+                  reader.read(&agreement.feedback.momentum) &&
+                  reader.read(&agreement.feedback.reset_interval);
   return ok ? std::optional(agreement) : std::nullopt;
 }
 
@@ -63,6 +67,30 @@ std::string hash_text(std::uint64_t hash) {
   return text;
 }
 
+std::string feedback_text(std::uint32_t has_feedback) {
+  if (has_feedback > 1) return std::to_string(has_feedback);
+  return has_feedback == 1 ? "on" : "off";
+}
+
+std::optional<Error> compare_floats(std::string_view field, float mine, float theirs, int peer) {
+  // By their bits: what the peer says may be a NaN.
+  if (float32_bits(mine) == float32_bits(theirs)) return std::nullopt;
+  return mismatch_error(field, std::to_string(mine), std::to_string(theirs), peer);
+}
+
+std::optional<Error> compare_feedback(const Agreement& mine, const Agreement& theirs, int peer) {
+  if (mine.has_feedback != theirs.has_feedback) {
+    return mismatch_error("error_feedback", feedback_text(mine.has_feedback),
+                          feedback_text(theirs.has_feedback), peer);
+  }
+  const ErrorFeedbackSettings& a = mine.feedback;
+  const ErrorFeedbackSettings& b = theirs.feedback;
+  if (auto error = compare_floats("error_feedback.beta", a.beta, b.beta, peer)) return error;
+  if (auto error = compare_floats("error_feedback.momentum", a.momentum, b.momentum, peer))
+    return error;
+  return compare("error_feedback.reset_interval", a.reset_interval, b.reset_interval, peer);
+}
+
 std::optional<Error> compare_agreement(const ExpectedFrame& expected, const FrameView& frame,
                                        int peer) {
   const Agreement& mine = *expected.agreement;
@@ -70,6 +98,7 @@ std::optional<Error> compare_agreement(const ExpectedFrame& expected, const Fram
   if (!theirs) {
     return compare("metadata_bytes", kAgreementBytes, frame.metadata().size(), peer);
   }
+  if (auto error = compare_feedback(mine, *theirs, peer)) return error;
   if (auto error = compare("value_count", mine.value_count, theirs->value_count, peer)) {
     return error;
   }
@@ -96,10 +125,15 @@ Error mismatch_error(std::string_view field, std::string mine, std::string their
   return error;
 }
 
-Agreement make_agreement(std::span<const PartLayout> parts, std::uint32_t segment_bytes) noexcept {
+Agreement make_agreement(std::span<const PartLayout> parts, std::uint32_t segment_bytes,
+                         const ErrorFeedback* feedback) noexcept {
   Agreement agreement;
   agreement.part_count = parts.size();
   agreement.segment_bytes = segment_bytes;
+  if (feedback != nullptr) {
+    agreement.has_feedback = 1;
+    agreement.feedback = feedback->settings();
+  }
   for (const PartLayout& part : parts) {
     agreement.value_count += part.values;
     for (const std::uint64_t number : {part.values, std::uint64_t{part.tensor}, part.first_index}) {
@@ -114,7 +148,10 @@ AgreementText write_agreement(const Agreement& agreement) noexcept {
   ByteWriter writer(std::as_writable_bytes(std::span(text)));
   // Cannot fail: the sizes add up to kAgreementBytes.
   static_cast<void>(writer.write(agreement.value_count) && writer.write(agreement.part_count) &&
-                    writer.write(agreement.parts_hash) && writer.write(agreement.segment_bytes));
+                    writer.write(agreement.parts_hash) && writer.write(agreement.segment_bytes) &&
+                    writer.write(agreement.has_feedback) && writer.write(agreement.feedback.beta) &&
+                    writer.write(agreement.feedback.momentum) &&
+                    writer.write(agreement.feedback.reset_interval));
   return text;
 }
 

@@ -17,19 +17,24 @@
 
 namespace gradwire::internal {
 
-// The layout of the whole tensor. A header describes one segment only, and the segments of a
-// shard can be equal although the tensors differ elsewhere; so the first frame of each stream
-// carries this as its metadata (docs/format.md 1.5).
+// What no header says: the layout of the whole tensor, as a header describes one segment only and
+// the segments of a shard can be equal although the tensors differ elsewhere; and the error
+// feedback, which decides what the values mean. So the first frame of each stream carries this as
+// its metadata (docs/format.md 1.5).
 struct Agreement {
   std::uint64_t value_count = 0;
   std::uint64_t part_count = 0;
   std::uint64_t parts_hash = 0;  // of values, tensor and first_index of each part, in order
   std::uint32_t segment_bytes = 0;
+  std::uint32_t has_feedback = 0;  // 1: yes; without it its settings are 0
+  ErrorFeedbackSettings feedback{0, 0, 0};
 };
-inline constexpr std::size_t kAgreementBytes = 28;
+inline constexpr std::size_t kAgreementBytes = 48;
 using AgreementText = std::array<char, kAgreementBytes>;
 
-Agreement make_agreement(std::span<const PartLayout> parts, std::uint32_t segment_bytes) noexcept;
+// `feedback`: null without.
+Agreement make_agreement(std::span<const PartLayout> parts, std::uint32_t segment_bytes,
+                         const ErrorFeedback* feedback) noexcept;
 AgreementText write_agreement(const Agreement& agreement) noexcept;
 
 // A frame as this rank expects it from a peer.

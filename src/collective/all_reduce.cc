@@ -73,6 +73,7 @@ Status AllReduce::run() {
   GRADWIRE_RETURN_IF_ERROR(impl_.exchange.finish());
   stats_.encoded_bytes_out += impl_.exchange.bytes_out();
   stats_.wait_seconds += impl_.exchange.wait_seconds();
+  if (feedback_ != nullptr) feedback_->finish(options_.error_feedback->settings(), options_.step);
   return {};
 }
 
@@ -90,13 +91,23 @@ Status AllReduce::send_contributions(std::uint32_t index) {
     const std::span<const Segment> shard = impl_.schedule.shard(peer);
     if (index >= shard.size()) continue;
     const Segment& segment = shard[index];
-    GRADWIRE_ASSIGN_OR_RETURN(
-        const std::span<const std::byte> frame,
-        encode_segment(Phase::kContribution, peer, index, values_at(segment)));
+    const std::byte* sent = compensate(segment);
+    GRADWIRE_ASSIGN_OR_RETURN(const std::span<const std::byte> frame,
+                              encode_segment(Phase::kContribution, peer, index, sent));
     GRADWIRE_RETURN_IF_ERROR(send(peer, frame, segment.values));
-    if (options_.measure_error) GRADWIRE_RETURN_IF_ERROR(measure(frame, segment));
+    if (options_.measure_error || feedback_ != nullptr) {
+      GRADWIRE_RETURN_IF_ERROR(compare(frame, segment, sent));
+    }
   }
   return {};
+}
+
+// The values of a segment as this rank contributes them.
+const std::byte* AllReduce::compensate(const Segment& segment) {
+  const std::byte* values = values_at(segment);
+  if (feedback_ == nullptr) return values;
+  const Stopwatch stopwatch(stats_.encode_seconds);
+  return feedback_->compensate(impl_.schedule.pieces(segment), values);
 }
 
 Result<std::span<const std::byte>> AllReduce::encode_segment(Phase phase, int owner,
@@ -146,14 +157,26 @@ Status AllReduce::send(int peer, std::span<const std::byte> frame, std::uint64_t
   return impl_.exchange.send(peer, frame);
 }
 
-// How far the values that a contribution carries are from those of this rank.
-Status AllReduce::measure(std::span<const std::byte> frame, const Segment& segment) {
+// What a contribution has lost of the values that were sent: for the statistics, and to be kept.
+Status AllReduce::compare(std::span<const std::byte> frame, const Segment& segment,
+                          const std::byte* sent) {
+  const std::byte* decoded = impl_.decoded.data();
   GRADWIRE_RETURN_IF_ERROR(decode_to(frame, segment, impl_.decoded.data()));
-  ErrorSums sums;
-  add_error(data_.dtype, values_at(segment), impl_.decoded.data(), segment.values, &sums);
-  stats_.error_squares += sums.error_squares;
-  stats_.value_squares += sums.value_squares;
+  if (options_.measure_error) {
+    ErrorSums sums;
+    add_error(data_.dtype, sent, decoded, segment.values, &sums);
+    stats_.error_squares += sums.error_squares;
+    stats_.value_squares += sums.value_squares;
+  }
+  if (feedback_ != nullptr) {
+    const Stopwatch stopwatch(stats_.decode_seconds);
+    feedback_->settle(impl_.schedule.pieces(segment), values_at(segment), decoded);
+  }
   return {};
+}
+
+void AllReduce::abandon() noexcept {
+  if (feedback_ != nullptr) feedback_->abandon();
 }
 
 // ---- reducing the own shard ----
@@ -163,9 +186,13 @@ Status AllReduce::reduce_segment(std::uint32_t index) {
   clear_accumulators(data_.dtype, impl_.accumulators.data(), segment.values);
   for (int rank = 0; rank < world_; ++rank) {
     if (rank == rank_) {
+      const std::byte* values = compensate(segment);
       const Stopwatch stopwatch(stats_.decode_seconds);
-      accumulate(data_.dtype, values_at(segment), static_cast<std::size_t>(segment.values),
+      accumulate(data_.dtype, values, static_cast<std::size_t>(segment.values),
                  impl_.accumulators.data());
+      if (feedback_ != nullptr) {
+        feedback_->settle_own(impl_.schedule.pieces(segment), values_at(segment));
+      }
       continue;
     }
     const Progress& progress = progress_[static_cast<std::size_t>(rank)];

@@ -25,6 +25,7 @@
 
 #include "collective/agreement.h"
 #include "collective/communicator_impl.h"
+#include "collective/error_feedback_impl.h"
 #include "frame/header.h"
 #include "gradwire/collective.h"
 
@@ -38,9 +39,11 @@ class AllReduce {
 
   // Checks the arguments and allocates. Sends and posts nothing. May throw std::bad_alloc.
   Status prepare();
-  // The exchange. After an error the peers must be told and the group retired. May throw
-  // std::bad_alloc.
+  // The exchange. After an error the peers must be told, the group retired and abandon() called.
+  // May throw std::bad_alloc.
   Status run();
+  // Drops what error feedback has kept of a run() that failed.
+  void abandon() noexcept;
 
   // Header of this collective's frames, for error frames; valid at any time.
   const FrameHeader& place() const noexcept { return place_; }
@@ -54,15 +57,16 @@ class AllReduce {
 
   Status check_arguments();
   Status make_place();
-  void allocate();
+  Status allocate();
 
   Status send_contributions(std::uint32_t index);
   Status reduce_segment(std::uint32_t index);
   Status finish_segment(std::uint32_t index);
+  const std::byte* compensate(const Segment& segment);
   Result<std::span<const std::byte>> encode_segment(Phase phase, int owner, std::uint32_t index,
                                                     const std::byte* values);
   Status send(int peer, std::span<const std::byte> frame, std::uint64_t values);
-  Status measure(std::span<const std::byte> frame, const Segment& segment);
+  Status compare(std::span<const std::byte> frame, const Segment& segment, const std::byte* sent);
 
   Status take(int peer);
   Status take_error(int peer, const FrameView& frame);
@@ -79,6 +83,7 @@ class AllReduce {
   const PartLayout whole_;  // stands for an empty list of parts
   const std::span<const PartLayout> parts_;
   const CollectiveOptions& options_;
+  ErrorFeedback::Impl* feedback_ = nullptr;  // set by prepare() if there is one
   CollectiveStats& stats_;
   const Clock::time_point deadline_;
   const int rank_;

@@ -57,10 +57,9 @@ Status AllReduce::prepare() {
   GRADWIRE_RETURN_IF_ERROR(make_place());
   const std::uint64_t most = impl_.options.segment_bytes / value_bytes_;
   impl_.schedule.build(parts_, world_, most - most % kBorderValues, Communicator::kMaxSegmentParts);
-  agreement_ = make_agreement(parts_, impl_.options.segment_bytes);
+  agreement_ = make_agreement(parts_, impl_.options.segment_bytes, options_.error_feedback);
   agreement_text_ = write_agreement(agreement_);
-  allocate();
-  return {};
+  return allocate();
 }
 
 Status AllReduce::check_arguments() {
@@ -102,6 +101,9 @@ Status AllReduce::check_arguments() {
                               std::to_string(impl_.transport->slot_bytes()) +
                               " bytes, needed are " + std::to_string(slot));
   }
+  if (options_.error_feedback != nullptr) {
+    GRADWIRE_RETURN_IF_ERROR(ErrorFeedback::check(options_.error_feedback->settings()));
+  }
   return check_dtype(options_.codec, data_.dtype);
 }
 
@@ -128,7 +130,7 @@ Status AllReduce::make_place() {
   return {};
 }
 
-void AllReduce::allocate() {
+Status AllReduce::allocate() {
   std::uint64_t most = 0;
   std::size_t pieces = 0;
   for (int owner = 0; owner < world_; ++owner) {
@@ -142,7 +144,15 @@ void AllReduce::allocate() {
   };
   grow(impl_.accumulators, dtype_size(*accumulator_dtype(data_.dtype)));
   grow(impl_.results, value_bytes_);
-  if (options_.measure_error) grow(impl_.decoded, value_bytes_);
+  if (options_.measure_error || options_.error_feedback != nullptr) {
+    grow(impl_.decoded, value_bytes_);
+  }
+  if (options_.error_feedback != nullptr) {
+    ErrorFeedback::Impl& feedback = options_.error_feedback->impl();
+    GRADWIRE_RETURN_IF_ERROR(
+        feedback.begin(options_.error_feedback->settings(), parts_, data_.dtype, most));
+    feedback_ = &feedback;
+  }
   impl_.parts.reserve(pieces);
   impl_.views.reserve(pieces);
   impl_.arena.reset();
@@ -153,6 +163,7 @@ void AllReduce::allocate() {
     frames.push_back(own + impl_.schedule.shard(peer).size());
   }
   impl_.exchange.begin(frames, deadline_);
+  return {};
 }
 
 }  // namespace gradwire::internal

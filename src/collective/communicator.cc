@@ -135,6 +135,7 @@ Status Communicator::all_reduce(TensorView data, std::span<const PartLayout> par
     if (error.sequence == 0) error.sequence = sequence;
     const bool told = announce(impl, operation.place(), error);
     if (prepared.ok()) {
+      operation.abandon();
       retire(impl);
     } else if (!told) {
       // Who has not been told would wait for its deadline: it shall see a lost rank. Nothing was

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <functional>
 #include <numeric>
+#include <optional>
 #include <thread>
 
 #include "gradwire/collective.h"
@@ -26,6 +27,7 @@ struct Call {
   CollectiveOptions options;
   std::uint32_t segment_bytes = 1u << 16;
   milliseconds late{0};
+  std::optional<ErrorFeedbackSettings> feedback;
 };
 
 Call usual_call() {
@@ -48,6 +50,7 @@ CodecSpec codec(std::string_view text) { return CodecSpec::parse(text).value(); 
 
 void near_lossless_for_all(Call& call) { call.options.codec = codec("near_lossless"); }
 void int8_for_all(Call& call) { call.options.codec = codec("block:bits=8,rounding=stochastic"); }
+void feedback_for_all(Call& call) { call.feedback.emplace(); }
 
 std::vector<Mismatch> mismatches() {
   return {
@@ -84,6 +87,13 @@ std::vector<Mismatch> mismatches() {
        "part_count", "3", "4"},
       {"SegmentBytes", [](Call& call) { call.segment_bytes = 4096; }, "segment_bytes", "65536",
        "4096"},
+      {"ErrorFeedback", [](Call& call) { call.feedback.emplace(); }, "error_feedback", "off", "on"},
+      {"FeedbackBeta", [](Call& call) { call.feedback->beta = 0.5f; }, "error_feedback.beta",
+       "1.000000", "0.500000", feedback_for_all},
+      {"FeedbackMomentum", [](Call& call) { call.feedback->momentum = 0.5f; },
+       "error_feedback.momentum", "0.000000", "0.500000", feedback_for_all},
+      {"FeedbackReset", [](Call& call) { call.feedback->reset_interval = 9; },
+       "error_feedback.reset_interval", "0", "9", feedback_for_all},
   };
 }
 
@@ -113,8 +123,11 @@ std::vector<Outcome> run_calls(const std::vector<Call>& calls) {
     for (std::size_t i = 0; i < data.size(); ++i) data[i] = static_cast<std::byte>(i * 7 % 61);
     const Bytes before = data;
     std::this_thread::sleep_for(call.late);
+    CollectiveOptions with = call.options;
+    ErrorFeedback feedback(call.feedback.value_or(ErrorFeedbackSettings{}));
+    if (call.feedback.has_value()) with.error_feedback = &feedback;
     outcomes[r].status =
-        communicator.all_reduce({data.data(), count, call.dtype}, call.parts, call.options);
+        communicator.all_reduce({data.data(), count, call.dtype}, call.parts, with);
     outcomes[r].since_last_entry =
         std::chrono::duration_cast<milliseconds>(Clock::now() - start) - last;
     outcomes[r].untouched = data == before;

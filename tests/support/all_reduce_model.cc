@@ -100,7 +100,8 @@ void reduce(const std::vector<Bytes>& contributions, DType dtype, std::uint64_t 
 
 Bytes model_all_reduce(const std::vector<Bytes>& tensors, DType dtype,
                        const std::vector<PartLayout>& parts, const CollectiveOptions& options,
-                       std::uint32_t segment_bytes) {
+                       std::uint32_t segment_bytes, std::vector<Bytes>* sent) {
+  if (sent != nullptr) *sent = tensors;
   const int world = static_cast<int>(tensors.size());
   const std::uint64_t limit = segment_bytes / dtype_size(dtype) / 256 * 256;
   const bool average = options.reduction == Reduction::kAvg;
@@ -114,6 +115,8 @@ Bytes model_all_reduce(const std::vector<Bytes>& tensors, DType dtype,
         if (rank == owner) continue;
         const auto r = static_cast<std::size_t>(rank);
         code(tensors[r], dtype, parts, runs, options, Phase::kContribution, rank, contributions[r]);
+        if (sent == nullptr) continue;
+        code(tensors[r], dtype, parts, runs, options, Phase::kContribution, rank, (*sent)[r]);
       }
       std::uint64_t count = 0;
       for (const Run& run : runs) count += run.count;

@@ -14,10 +14,11 @@ namespace gradwire::testing {
 
 using Bytes = std::vector<std::byte>;
 
-// tensors[r] is the tensor of rank r; the result is what every rank must hold afterwards.
+// tensors[r] is the tensor of rank r; the result is what every rank must hold afterwards. sent[r],
+// if wanted, is what the owners get of it: decoded, rank r's own shard as it is.
 Bytes model_all_reduce(const std::vector<Bytes>& tensors, DType dtype,
                        const std::vector<PartLayout>& parts, const CollectiveOptions& options,
-                       std::uint32_t segment_bytes);
+                       std::uint32_t segment_bytes, std::vector<Bytes>* sent = nullptr);
 
 // Gradient-like values; with `specials` also zeros, NaN, infinities and subnormals.
 Bytes random_tensor(std::mt19937_64& random, DType dtype, std::size_t count, bool specials);

@@ -50,6 +50,7 @@ OrderedJson blocks_json(const FrameInfo& info) {
                       {"kind", block.kind},
                       {"lanes", block.lanes},
                       {"plane_bytes", block.plane_bytes},
+                      {"own_table", block.own_table},
                       {"outliers", block.outliers}});
   }
   return blocks;
@@ -84,12 +85,13 @@ void print_context(const FrameContext& context) {
 }
 
 void print_blocks(const FrameInfo& info) {
-  Table table({"  block", "kind", "values", "bytes", "lanes", "plane", "outliers"});
+  Table table({"  block", "kind", "values", "bytes", "lanes", "plane", "table", "outliers"});
   for (std::size_t i = 0; i < info.blocks.size(); ++i) {
     const BlockInfo& block = info.blocks[i];
     table.add({"  " + std::to_string(i), std::string(block.kind), std::to_string(block.values),
                std::to_string(block.length), std::to_string(block.lanes),
-               std::to_string(block.plane_bytes), std::to_string(block.outliers)});
+               std::to_string(block.plane_bytes), block.own_table ? "own" : "-",
+               std::to_string(block.outliers)});
   }
   table.print(2);
 }

@@ -187,6 +187,24 @@ def more_values() -> list[Case]:
     return cases
 
 
+def own_tables() -> list[Case]:
+    """Values unlike those of the built-in tables; "unforeseen": coded again with the built-in."""
+    cases = []
+    for codec in ("near_lossless:step=8,group=256", "near_lossless:step=0.00575,group=128",
+                  "near_lossless:mantissa=6,group=256", LOSSLESS):  # fmt: skip
+        name = f"own_{short(codec).replace(',', '_')}"
+        cases += [
+            Case(f"{name}_16_lanes", codec, "mostly_zero_f32", (4097, 33)),
+            Case(f"{name}_64_lanes", codec, "mostly_zero_f32", (17, 32783)),
+            Case(f"{name}_unforeseen", codec, "unforeseen_f32", (4608,)),
+        ]
+        cases += [
+            Case(f"{name}_{short_type}", codec, f"mostly_zero_{short_type}", (4130,), dtype)
+            for dtype, short_type in (("float16", "f16"), ("bfloat16", "bf16"), ("float64", "f64"))
+        ]
+    return cases
+
+
 def decode_only() -> list[Case]:
     """Blocks with tables of their own (all tokens of the form), and an error frame."""
     step_table = [0] * 32
@@ -233,4 +251,5 @@ def baselines() -> list[Case]:
 
 
 def all_cases() -> list[Case]:
-    return baselines() + every_codec() + sizes() + values() + more_values() + decode_only()
+    return (baselines() + every_codec() + sizes() + values() + more_values() + own_tables()
+            + decode_only())  # fmt: skip

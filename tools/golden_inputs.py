@@ -48,6 +48,23 @@ def sparse(seed: int, count: int) -> np.ndarray:
     return np.where(chance < 5, -0.0, values)
 
 
+def mostly_zero(seed: int, count: int) -> np.ndarray:
+    """One value in fifty is not zero, of few magnitudes."""
+    words = random_words(seed, count)
+    magnitudes = np.ldexp(1.0, (words >> np.uint64(8) & np.uint64(3)).astype(np.int64) - 9)
+    signed = magnitudes * np.where(words >> np.uint64(63), -1.0, 1.0)
+    return np.where(words % np.uint64(50) == 0, signed, 0.0)
+
+
+def unforeseen(seed: int, count: int) -> np.ndarray:
+    """All that the sample of 16 lanes sees is 1 and -1; the rest is spread over twelve octaves."""
+    words = random_words(seed, count)
+    spread = np.ldexp(1.0, (words >> np.uint64(8)).astype(np.int64) % 12 - 8)
+    at = np.arange(count)
+    seen = at % 256 // 64 == at // 512 % 4
+    return np.where(seen, 1.0, spread) * np.where(words >> np.uint64(63), -1.0, 1.0)
+
+
 def float32_specials() -> np.ndarray:
     """NaN of several payloads, Inf, zeros, subnormals, borders of the exponent range."""
     bits = [
@@ -118,6 +135,11 @@ def generated_inputs() -> dict[str, np.ndarray]:
         "normal_bf16": bfloat16_bits(normal(70, 4400)),
         "bits_bf16": words[1024:1536].view("<u2"),
         "constant_f32": np.where(words[2048:2648] % 2 == 0, 1.5, -1.5).astype(f32),
+        "mostly_zero_f32": mostly_zero(80, 32800).astype(f32),
+        "mostly_zero_f16": mostly_zero(82, 4130).astype(np.float16),
+        "mostly_zero_bf16": bfloat16_bits(mostly_zero(83, 4130)),
+        "mostly_zero_f64": mostly_zero(84, 4130),
+        "unforeseen_f32": unforeseen(81, 4608).astype(f32),
         "bytes": words[1536:1792].view(np.uint8),
     }  # fmt: skip
 

@@ -16,6 +16,7 @@ import xxhash
 
 import spec_baselines
 import spec_blocks
+import spec_own_table
 from spec_bits import pack_bits
 from spec_frame import (
     BLOCK, CAST, CODECS, CODED, DTYPES, FIXED, HADAMARD, MXFP4, MXFP8, NATURAL,
@@ -50,7 +51,7 @@ class Spec:
     block_values: int = 262144
     context: dict[str, int] = field(default_factory=dict)  # op, phase, step, sender, ...
     metadata: bytes = b""
-    own_table: tuple[int, ...] = ()  # frequencies; this encoder makes none, but a frame may
+    own_table: tuple[int, ...] = ()  # frequencies that the encoder takes instead of its choice
 
     @property
     def type(self) -> DType:
@@ -314,13 +315,11 @@ def coded_block(spec: Spec, pieces: Pieces) -> tuple[IndexEntry, bytes]:
     scale_bits = max(codes).bit_length()
 
     entry = IndexEntry(0, CODED, lane_count(len(values)), plane_bytes, scale_bits, base, kept,
-                       1 if spec.own_table else 0, 0, 0, 0, 0)  # fmt: skip
+                       0, 0, 0, 0, 0)  # fmt: skip
     if spec.is_step_form:
         raw_bits = spec_blocks.step_raw_bits(spec.type)
     else:
         raw_bits = spec_blocks.exponent_raw_bits(entry)
-    frequencies = spec.own_table or spec_blocks.built_in_tables()[header_of(spec).table]
-    coder = BackwardCoder(entry.lanes, frequencies, raw_bits)
     tokens = []
     for group, code in zip(groups, codes):
         scale = base + code - 1
@@ -331,20 +330,49 @@ def coded_block(spec: Spec, pieces: Pieces) -> tuple[IndexEntry, bytes]:
         else:
             is_lossy = spec.codec == NEAR_LOSSLESS
             tokens.append([exponent_token(v, scale, kept, plane_bytes, is_lossy) for v in group])
+
+    built_in = spec_blocks.built_in_tables()[header_of(spec).table]
+    if spec.own_table:
+        own, failed = spec.own_table, lambda bits: False
+    else:
+        sampled = [[t.token for t in group] for group in tokens]
+        own, failed = spec_own_table.choose(
+            sampled, raw_bits, built_in, spec.is_step_form, 8 * spec.type.size
+        )
+    block = code_with(entry, own or built_in, raw_bits, tokens, codes)
+    if own:
+        escapes = sum(t.token == ESCAPE for group in block.tokens for t in group)
+        if failed(256 + 16 * len(block.coder.words) + 8 * spec.type.size * escapes):
+            own, block = (), code_with(entry, built_in, raw_bits, tokens, codes)
+
+    flat = [token for group in block.tokens for token in group]
+    outliers = [v.pattern for v, token in zip(values, flat) if token.token == ESCAPE]
+    words = block.coder.words
+    data = bytes(own or ()) + block.coder.states() + struct.pack(f"<{len(words)}H", *words)
+    data += pack_bits(codes, scale_bits)
+    data += b"".join(token.plane.to_bytes(plane_bytes, "little") for token in flat)
+    data += np.array(outliers, spec.type.pattern).tobytes()
+    flags = 1 if own else 0
+    return entry_with(entry, flags=flags, word_count=len(words), outlier_count=len(outliers)), data
+
+
+@dataclass(frozen=True)
+class CodedGroups:
+    tokens: list[list[Coded]]  # with escapes for tokens that the table lacks
+    coder: BackwardCoder
+
+
+def code_with(
+    entry: IndexEntry, frequencies: Sequence[int], raw_bits: list[int | None],
+    tokens: list[list[Coded]], codes: list[int],
+) -> CodedGroups:  # fmt: skip
     tokens = [
         [Coded(ESCAPE) if t.token >= 0 and not frequencies[t.token] else t for t in group]
         for group in tokens
     ]
+    coder = BackwardCoder(entry.lanes, frequencies, raw_bits)
     code_backwards(coder, entry.lanes, tokens, codes)
-
-    flat = [token for group in tokens for token in group]
-    outliers = [v.pattern for v, token in zip(values, flat) if token.token == ESCAPE]
-    block = bytes(spec.own_table) + coder.states()
-    block += struct.pack(f"<{len(coder.words)}H", *coder.words)
-    block += pack_bits(codes, scale_bits)
-    block += b"".join(token.plane.to_bytes(plane_bytes, "little") for token in flat)
-    block += np.array(outliers, spec.type.pattern).tobytes()
-    return entry_with(entry, word_count=len(coder.words), outlier_count=len(outliers)), block
+    return CodedGroups(tokens, coder)
 
 
 def code_backwards(

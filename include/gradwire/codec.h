@@ -107,6 +107,7 @@ struct EncodeStats {
   std::uint64_t blocks_stored = 0;
   std::uint64_t blocks_coded = 0;
   std::uint64_t blocks_fixed = 0;
+  std::uint64_t own_tables = 0;  // coded blocks that hold a table of their own
   std::uint64_t outliers = 0;
 };
 
@@ -131,6 +132,7 @@ struct BlockInfo {
   std::string_view kind;     // "stored", "coded", "fixed"
   std::uint32_t lanes = 0;
   std::uint32_t plane_bytes = 0;
+  bool own_table = false;  // the block starts with its own table, not the built-in one
   std::uint32_t outliers = 0;
 };
 

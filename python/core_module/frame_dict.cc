@@ -34,6 +34,7 @@ py::list block_list(const FrameInfo& info) {
     entry["kind"] = block.kind;
     entry["lanes"] = block.lanes;
     entry["plane_bytes"] = block.plane_bytes;
+    entry["own_table"] = block.own_table;
     entry["outliers"] = block.outliers;
     blocks.append(std::move(entry));
   }

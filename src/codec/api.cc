@@ -66,6 +66,7 @@ FrameInfo describe(const FrameView& frame) {
                            .kind = kind_name(entry.kind),
                            .lanes = entry.lanes,
                            .plane_bytes = entry.plane_bytes,
+                           .own_table = (entry.flags & internal::kBlockFlagOwnTable) != 0,
                            .outliers = entry.outlier_count});
   }
   info.metadata = frame.metadata();

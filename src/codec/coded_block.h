@@ -63,8 +63,6 @@ std::uint64_t count_groups(std::span<const AnyPiece> pieces, std::uint32_t group
 
 // The header's table field for a codec that makes coded blocks.
 std::uint8_t coded_table(const CodecSpec& spec) noexcept;
-// True for the numbers that the header of a frame of this codec may name.
-bool is_coded_table(const CodecSpec& spec, std::uint8_t table) noexcept;
 
 // True for the step form of near_lossless; else the exponent form.
 constexpr bool is_step_form(const CodecSpec& spec) noexcept {

@@ -8,6 +8,7 @@
 #include "core/bit_array.h"
 #include "core/byte_writer.h"
 #include "core/fp_environment.h"
+#include "entropy/own_table.h"
 #include "quantize/exponent_form_ref.h"
 #include "quantize/float32_simd.h"
 #include "quantize/half_float.h"
@@ -44,6 +45,36 @@ TokenRange exponent_range(const Frequencies& frequencies) noexcept {
   return range;
 }
 
+template <typename Format>
+TableForm step_table_form() noexcept {
+  TableForm form;
+  form.lane_bits = step_lane_bits(Format::kMantissaBits);
+  form.value_bits = 8 * sizeof(typename Format::Bits);
+  form.fixed = 1u << kTokenEscape | 1u << 0 | 1u << 2;
+  for (std::uint32_t token = 0; token <= kStepTokenMax; ++token) {
+    if (step_token_exists(token)) form.run |= 1u << token;
+  }
+  return form;
+}
+
+template <typename Format>
+TableForm exponent_table_form(MantissaSplit split) noexcept {
+  TableForm form;
+  form.lane_bits = exponent_lane_bits(split);
+  form.value_bits = 8 * sizeof(typename Format::Bits);
+  form.fixed = 1u << kTokenEscape | 1u << kExponentZero;
+  form.run = (1u << (kExponentTokenMax + 1)) - 1;
+  return form;
+}
+
+// Every how manyth group is looked at to choose a table. All of each where the coder of one lane
+// takes far longer anyway, else a quarter. A 64th of the values takes a few percent of the time of
+// the vector coder.
+constexpr std::uint32_t sample_stride(std::uint64_t values) noexcept {
+  if (values < 4096) return 1;
+  return values < 8192 ? 2 : values < 32768 ? 4 : values < 131072 ? 16 : 32;
+}
+
 // Encodes the groups of one block from the last to the first.
 template <typename Format>
 class BlockEncoder {
@@ -55,50 +86,36 @@ class BlockEncoder {
 
  public:
   BlockEncoder(const BlockContext& context, std::span<const Piece> pieces, CodedScratch* scratch)
-      : spec_(*context.spec), pieces_(pieces), scratch_(*scratch), step_form_(is_step_form(spec_)) {
+      : spec_(*context.spec),
+        builtin_(*find_builtin_table(context.table)),
+        pieces_(pieces),
+        scratch_(*scratch),
+        step_form_(is_step_form(spec_)) {
     for (const Piece& piece : pieces) values_ += piece.count;
     groups_ = count_groups(pieces, spec_.group);
     lanes_ = coded_lanes(values_);
     vector_ = lanes_ == kMaxLanes && has_vector_encoder();
     const bool as_float32 = kIsFloat32 || kIsBFloat16 || (kHalf && step_form_);
     fused_ = as_float32 && vector_ && has_fused_groups();
-    const Frequencies& frequencies = *find_builtin_table(context.table);
-    if (step_form_) {
-      factor_ = scale_factor(spec_.step);
-      q_max_ = largest_step(frequencies);
-      make_encode_table(frequencies, step_lane_bits(Format::kMantissaBits), &scratch_.encode_table);
-    } else {
-      factor_ = scale_factor(1.0);
-      split_ = split_mantissa(kept_mantissa());
-      range_ = exponent_range(frequencies);
-      make_encode_table(frequencies, exponent_lane_bits(split_), &scratch_.encode_table);
-    }
+    factor_ = scale_factor(step_form_ ? spec_.step : 1.0);
+    if (!step_form_) split_ = split_mantissa(kept_mantissa());
+    form_ = step_form_ ? step_table_form<Format>() : exponent_table_form<Format>(split_);
   }
 
-  // `out`: where write() will put the block. The words go there at once if it has room for the most
-  // that there could be.
+  // `out`: where write() will put the block.
   void encode(std::span<std::byte> out) {
-    const std::uint64_t states = kLaneStateBytes * lanes_;
-    const std::uint64_t most_words = kWordBytes * (values_ + kEncodeSlackWords);
-    in_place_ = out.size() >= states + most_words;
-    if (!in_place_) grow(&scratch_.words, most_words);
-    words_ = in_place_ ? out.data() + states : scratch_.words.data();
     grow(&scratch_.scales, groups_);
     grow(&scratch_.plane, values_ * split_.plane_bytes);
-    scratch_.outliers.clear();
-    scratch_.encode_lanes.fill(TansEncodeLane{});
-    if (vector_) start_vector_encoder(scratch_.encode_table, &scratch_.vector_encoder);
-    words_end_ = words_;
-    std::uint64_t index = values_;
-    std::uint64_t group = groups_;
-    for (std::size_t p = pieces_.size(); p-- > 0;) {
-      const Piece& piece = pieces_[p];
-      index -= piece.count;
-      group -= piece.count / spec_.group + (piece.count % spec_.group != 0);
-      encode_piece(piece, scratch_.scales.data() + group,
-                   scratch_.plane.data() + index * split_.plane_bytes);
+    const TokenSample sample = take_sample();
+    const OwnTable own = choose_own_table(sample, form_, builtin_);
+    own_table_ = own.worth_it;
+    table_ = own.worth_it ? own.frequencies : builtin_;
+    code_block(out);
+    if (own.worth_it && own_table_failed(sample, own, coded_bits())) {
+      own_table_ = false;
+      table_ = builtin_;
+      code_block(out);
     }
-    if (vector_) finish_vector_encoder(scratch_.vector_encoder, &scratch_.encode_lanes);
     finish_scales();
   }
 
@@ -106,12 +123,12 @@ class BlockEncoder {
   bool write(std::span<std::byte> out, BlockEntry* entry) const {
     const auto word_count = static_cast<std::uint64_t>(words_end_ - words_) / kWordBytes;
     const std::uint64_t scale_bytes = bit_array_bytes(groups_, scale_bits_);
-    const std::uint64_t length = kLaneStateBytes * lanes_ + kWordBytes * word_count + scale_bytes +
-                                 values_ * split_.plane_bytes +
-                                 scratch_.outliers.size() * sizeof(Bits);
+    const std::uint64_t length =
+        table_bytes() + kLaneStateBytes * lanes_ + kWordBytes * word_count + scale_bytes +
+        values_ * split_.plane_bytes + scratch_.outliers.size() * sizeof(Bits);
     if (length > out.size()) return false;
 
-    std::byte* at = out.data();
+    std::byte* at = append(out.data(), table_.data(), table_bytes());
     write_lane_states(scratch_.encode_lanes, lanes_, at);
     at += kLaneStateBytes * lanes_;
     at = in_place_ ? at + kWordBytes * word_count : append(at, words_, kWordBytes * word_count);
@@ -130,6 +147,7 @@ class BlockEncoder {
     entry->scale_bits = static_cast<std::uint8_t>(scale_bits_);
     entry->scale_base = scale_base_;
     entry->mantissa = static_cast<std::uint8_t>(split_.mantissa);
+    entry->flags = own_table_ ? kBlockFlagOwnTable : 0;
     entry->word_count = static_cast<std::uint32_t>(word_count);
     entry->outlier_count = static_cast<std::uint32_t>(scratch_.outliers.size());
     return true;
@@ -139,6 +157,86 @@ class BlockEncoder {
   static std::byte* append(std::byte* at, const void* source, std::uint64_t bytes) noexcept {
     if (bytes > 0) std::memcpy(at, source, static_cast<std::size_t>(bytes));
     return at + bytes;
+  }
+
+  std::uint64_t table_bytes() const noexcept { return own_table_ ? kTableBytes : 0; }
+
+  // Table, words and outliers: what the table decides about.
+  std::uint64_t coded_bits() const noexcept {
+    const auto words = static_cast<std::uint64_t>(words_end_ - words_);
+    return 8 * (table_bytes() + words + sizeof(Bits) * scratch_.outliers.size());
+  }
+
+  // The tokens of some groups, none of them escaping for want of a frequency.
+  TokenSample take_sample() noexcept {
+    TokenTally tally{};
+    q_max_ = step_token_last(kStepTokenMax);
+    range_ = {0, kExponentTokenMax};
+    TokenSample sample;
+    sample.values = values_;
+    const std::uint32_t stride = sample_stride(values_);
+    sample.complete = stride == 1;
+    std::uint64_t first = 0;
+    std::uint64_t i = 0;
+    for (const Piece& piece : pieces_) {
+      const std::uint64_t end = first + count_groups(std::span(&piece, 1), spec_.group);
+      // The offset moves, so that a period in the values does not choose them.
+      for (std::uint64_t group = 0; (group = stride * i + 11 * i % stride) < end; ++i) {
+        sample_group(piece, group - first, i % 4, &sample, &tally);
+      }
+      first = end;
+    }
+    sample.counts = total_counts(tally);
+    return sample;
+  }
+
+  void sample_group(const Piece& piece, std::uint64_t group, std::uint64_t quarter,
+                    TokenSample* sample, TokenTally* tally) noexcept {
+    const std::uint64_t begin = group * spec_.group;
+    const auto count =
+        static_cast<std::uint32_t>(std::min<std::uint64_t>(spec_.group, piece.count - begin));
+    const auto from = static_cast<std::uint32_t>(sample->complete ? 0 : count * quarter / 4);
+    const auto to =
+        static_cast<std::uint32_t>(sample->complete ? count : count * (quarter + 1) / 4);
+    if (from == to) return;
+    sample->visited += to - from;
+    const Bits* values = aligned_values(piece.data + begin * sizeof(Bits), count);
+    widen(values, count);
+    const GroupScale scale = group_scale(values, count);
+    if (is_zero_group(scale)) return;
+    widen(values + from, to - from);
+    quantize(values + from, to - from, scale_number(scale), scratch_.plane.data());
+    count_tokens(scratch_.tokens.data(), to - from, tally);
+  }
+
+  // The groups with table_.
+  void code_block(std::span<std::byte> out) {
+    if (step_form_) {
+      q_max_ = largest_step(table_);
+    } else {
+      range_ = exponent_range(table_);
+    }
+    make_encode_table(table_, form_.lane_bits, &scratch_.encode_table);
+    // The words go to the block itself if it has room for the most that there could be.
+    const std::uint64_t before = table_bytes() + kLaneStateBytes * lanes_;
+    const std::uint64_t most_words = kWordBytes * (values_ + kEncodeSlackWords);
+    in_place_ = out.size() >= before + most_words;
+    if (!in_place_) grow(&scratch_.words, most_words);
+    words_ = in_place_ ? out.data() + before : scratch_.words.data();
+    scratch_.outliers.clear();
+    scratch_.encode_lanes.fill(TansEncodeLane{});
+    if (vector_) start_vector_encoder(scratch_.encode_table, &scratch_.vector_encoder);
+    words_end_ = words_;
+    std::uint64_t index = values_;
+    std::uint64_t group = groups_;
+    for (std::size_t p = pieces_.size(); p-- > 0;) {
+      const Piece& piece = pieces_[p];
+      index -= piece.count;
+      group -= piece.count / spec_.group + (piece.count % spec_.group != 0);
+      encode_piece(piece, scratch_.scales.data() + group,
+                   scratch_.plane.data() + index * split_.plane_bytes);
+    }
+    if (vector_) finish_vector_encoder(scratch_.vector_encoder, &scratch_.encode_lanes);
   }
 
   bool rounds_mantissa() const noexcept { return spec_.id == CodecId::kNearLossless; }
@@ -230,7 +328,7 @@ class BlockEncoder {
   // The scale of a group that the fused kernels take; false for others.
   bool fused_scale(const GroupScale& scale, std::int16_t* number) const noexcept {
     if (scale.zero || !scale.finite) return false;
-    *number = static_cast<std::int16_t>(step_form_ ? step_scale(scale) : exponent_scale(scale));
+    *number = static_cast<std::int16_t>(scale_number(scale));
     return step_form_ ? fused_step_scale<Format>(*number) : fused_exponent_scale(*number, range_);
   }
 
@@ -256,16 +354,13 @@ class BlockEncoder {
   // Returns the group's scale, kZeroGroup or kUndefinedScale.
   std::int16_t encode_group(const std::byte* data, std::uint32_t count, std::byte* plane) {
     const Bits* values = aligned_values(data, count);
-    if constexpr (kHalf) {
-      if (step_form_) widen_halves<Format>(data, count, changed<std::uint32_t>());
-    }
+    widen(values, count);
     const GroupScale scale = group_scale(values, count);
-    const bool keeps_sign = spec_.id == CodecId::kLossless;
-    if (scale.zero && !(keeps_sign && scale.negative_zero)) {
+    if (is_zero_group(scale)) {
       if (split_.plane_bytes > 0) std::memset(plane, 0, count * split_.plane_bytes);
       return kZeroGroup;
     }
-    const std::int32_t number = step_form_ ? step_scale(scale) : exponent_scale(scale);
+    const std::int32_t number = scale_number(scale);
     if (quantize(values, count, number, plane) > 0) {
       for (std::uint32_t i = count; i-- > 0;) {
         if (scratch_.tokens[i] == kTokenEscape) scratch_.outliers.push_back(values[i]);
@@ -282,6 +377,15 @@ class BlockEncoder {
     }
     std::memcpy(scratch_.values.data(), data, count * sizeof(Bits));
     return reinterpret_cast<const Bits*>(scratch_.values.data());
+  }
+
+  // Halves of the step form to changed(), as float32.
+  void widen(const Bits* values, std::uint32_t count) const noexcept {
+    if constexpr (kHalf) {
+      if (!step_form_) return;
+      widen_halves<Format>(reinterpret_cast<const std::byte*>(values), count,
+                           changed<std::uint32_t>());
+    }
   }
 
   template <typename T>
@@ -305,6 +409,15 @@ class BlockEncoder {
       words_end_ = encode_group_ref(scratch_.encode_table, lanes_, tokens, lane_bits, count,
                                     &scratch_.encode_lanes, words_end_);
     }
+  }
+
+  bool is_zero_group(const GroupScale& scale) const noexcept {
+    const bool keeps_sign = spec_.id == CodecId::kLossless;
+    return scale.zero && !(keeps_sign && scale.negative_zero);
+  }
+
+  std::int32_t scale_number(const GroupScale& scale) const noexcept {
+    return step_form_ ? step_scale(scale) : exponent_scale(scale);
   }
 
   static std::int32_t step_scale(const GroupScale& scale) noexcept {
@@ -374,6 +487,7 @@ class BlockEncoder {
   }
 
   const CodecSpec& spec_;
+  const Frequencies& builtin_;
   const std::span<const Piece> pieces_;
   CodedScratch& scratch_;
   const bool step_form_;
@@ -386,7 +500,10 @@ class BlockEncoder {
   std::uint32_t q_max_ = 0;  // step form
   MantissaSplit split_;      // exponent form
   TokenRange range_;         // exponent form
-  bool in_place_ = false;    // the words lie in the block itself
+  TableForm form_;
+  Frequencies table_{};
+  bool own_table_ = false;
+  bool in_place_ = false;  // the words lie in the block itself
   std::byte* words_ = nullptr;
   std::byte* words_end_ = nullptr;
   std::int16_t scale_base_ = 0;

@@ -150,6 +150,7 @@ void count_block(const BlockEntry& entry, EncodeStats* stats) {
   stats->blocks_stored += entry.kind == BlockKind::kStored;
   stats->blocks_coded += entry.kind == BlockKind::kCoded;
   stats->blocks_fixed += entry.kind == BlockKind::kFixed;
+  stats->own_tables += (entry.flags & kBlockFlagOwnTable) != 0;
   stats->outliers += entry.outlier_count;
 }
 

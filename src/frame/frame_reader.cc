@@ -78,7 +78,7 @@ Status check_place(const FrameHeader& header) {
 bool is_table(const FrameHeader& header) noexcept {
   if (!is_coded(header.codec)) return header.table == 0;
   const bool step_form = header.codec == CodecId::kNearLossless && header.mantissa == 0;
-  return step_form ? header.table >= 16 && header.table <= 38 : header.table == 1;
+  return is_coded_table(step_form, header.table);
 }
 
 Status check_step(const FrameHeader& header, const CodecLimits& limits) {

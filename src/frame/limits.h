@@ -45,6 +45,10 @@ inline constexpr std::uint32_t kQsgdElias = 2;  // Elias codes, not fixed width
 
 inline constexpr Range kBlockValuesRange{4096, 1048576, 4096};
 inline constexpr Range kMantissaRange{2, 16, 1};
+// Numbers of built-in tables (format.md 5.3).
+inline constexpr std::uint8_t kExponentTable = 1;
+inline constexpr std::uint8_t kFirstStepTable = 16;
+inline constexpr std::uint8_t kStepTables = 23;
 
 // What may stand in the fields of a frame that depend on its codec. The fields are those of the
 // header; sets of small numbers are bit sets. Left out: the field is 0.
@@ -81,6 +85,12 @@ std::string roundings_text(std::uint32_t set);
 
 constexpr bool is_coded(CodecId codec) noexcept {
   return codec == CodecId::kLossless || codec == CodecId::kNearLossless;
+}
+
+// Whether the header of a frame with coded blocks may name this table.
+constexpr bool is_coded_table(bool step_form, std::uint8_t table) noexcept {
+  if (!step_form) return table == kExponentTable;
+  return table >= kFirstStepTable && table < kFirstStepTable + kStepTables;
 }
 
 // Name of a codec as in CodecSpec text; "unknown" for a number that names none.

@@ -63,6 +63,7 @@ TEST_P(Threads, SameBytesAndValues) {
       ASSERT_EQ(encode_with(workspace, spec_, tensors_, &stats), frame_);
       EXPECT_EQ(stats.blocks_stored, stats_.blocks_stored);
       EXPECT_EQ(stats.blocks_coded, stats_.blocks_coded);
+      EXPECT_EQ(stats.own_tables, stats_.own_tables);
       EXPECT_EQ(stats.blocks_fixed, stats_.blocks_fixed);
       EXPECT_EQ(stats.outliers, stats_.outliers);
       std::vector<Tensor> decoded = test::like(tensors_);

@@ -50,10 +50,14 @@ struct Counted {
 
 int type_bits(const FloatFormat& format) { return 1 + format.exponent_bits + format.mantissa_bits; }
 
-void count_step(const Values& original, const Values& decoded, const Group& group, double step,
-                Counted& counted) {
-  if (is_zero_group(original, group, /*signs=*/false)) return counted.scales.add(kZeroGroup);
-  const int k = step_exponent(original, group, step);
+// A group that stochastic rounding leaves nothing of is a zero group too.
+void count_step(const Values& original, const Values& decoded, const Group& group,
+                StepExponents& exponents, Counted& counted) {
+  if (is_zero_group(original, group, /*signs=*/false) ||
+      is_zero_group(decoded, group, /*signs=*/false)) {
+    return counted.scales.add(kZeroGroup);
+  }
+  const int k = exponents.of(group);
   counted.scales.add(k);
   for (std::uint64_t i = group.begin; i < group.begin + group.count; ++i) {
     const double q = std::ldexp(decoded[i], -k);
@@ -128,12 +132,13 @@ std::optional<double> entropy_bits(const BenchInput& input, std::span<const std:
   const bool lossless = codec.id == CodecId::kLossless;
   std::vector<int> kept;
   if (lossless) kept = kept_mantissa(original, input.values, codec.block_values);
+  StepExponents exponents(original, codec);
   Counted counted;
   for (const Group& group : cut_groups(input, codec)) {
     if (codec.id == CodecId::kBlock) {
       count_block(original, result, group, codec.bits, counted);
-    } else if (codec.step > 0) {
-      count_step(original, result, group, codec.step, counted);
+    } else if (is_step_form(codec)) {
+      count_step(original, result, group, exponents, counted);
     } else {
       const int mantissa = lossless
                                ? kept[group.block]

@@ -55,16 +55,17 @@ struct Bound {
   double relative = 0;
 };
 
-Bound bound_of(const Values& original, const Group& group, const CodecSpec& codec) {
+Bound bound_of(const Values& original, const Group& group, const CodecSpec& codec,
+               StepExponents& exponents) {
   const double half = codec.rounding == Rounding::kNearest ? 0.5 : 1;
   if (codec.id == CodecId::kBlock) {
     const BlockScale scale = block_scale(original, group, codec.bits);
     return {.fixed = half * scale.step * (1 + std::ldexp(1, -10))};
   }
   const bool keeps_all = codec.mantissa >= original.format().mantissa_bits;
-  if (codec.mantissa > 0) return {.relative = keeps_all ? 0 : std::ldexp(1, -codec.mantissa - 1)};
+  if (codec.mantissa > 0) return {.relative = keeps_all ? 0 : std::ldexp(half, -codec.mantissa)};
   if (is_zero_group(original, group, /*signs=*/false)) return {};
-  return {.fixed = half * std::ldexp(1, step_exponent(original, group, codec.step))};
+  return {.fixed = half * std::ldexp(1, exponents.of(group))};
 }
 
 double exact_error(const Values& original, const Values& decoded, std::uint64_t count) {
@@ -81,8 +82,9 @@ std::optional<double> max_over_bound(const BenchInput& input, const Values& orig
   if (baseline || codec.id == CodecId::kNone || codec.id == CodecId::kCast) return std::nullopt;
   if (codec.id == CodecId::kLossless) return exact_error(original, decoded, input.values);
   double worst = 0;
+  StepExponents exponents(original, codec);
   for (const Group& group : cut_groups(input, codec)) {
-    const Bound bound = bound_of(original, group, codec);
+    const Bound bound = bound_of(original, group, codec, exponents);
     for (std::uint64_t i = group.begin; i < group.begin + group.count; ++i) {
       const double limit = bound.fixed + bound.relative * std::fabs(original[i]);
       worst =

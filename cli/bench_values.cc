@@ -50,7 +50,8 @@ std::vector<Group> cut_groups(const BenchInput& input, const CodecSpec& codec) {
       const std::uint64_t block = begin / codec.block_values;
       const std::uint64_t piece_end = std::min(end, (block + 1) * codec.block_values);
       for (; begin < piece_end; begin = std::min(begin + codec.group, piece_end)) {
-        groups.push_back({begin, std::min<std::uint64_t>(codec.group, piece_end - begin), block});
+        groups.push_back({begin, std::min<std::uint64_t>(codec.group, piece_end - begin), block,
+                          end - count, count});
       }
     }
   }
@@ -94,13 +95,50 @@ bool is_zero_group(const Values& values, const Group& group, bool signs) {
   return true;
 }
 
-int step_exponent(const Values& values, const Group& group, double step) {
-  const FloatFormat& format = values.format();
-  // Halves count as float32.
-  const int normal = std::min(1 - format.bias(), -126);
+bool is_step_form(const CodecSpec& codec) {
+  return codec.id == CodecId::kErrorBounded || codec.step > 0;
+}
+
+std::optional<int> StepExponents::scale_exponent(const Group& group) const {
+  const bool nearest = codec_.rounding == Rounding::kNearest;
+  const bool bounded = codec_.id == CodecId::kErrorBounded;
+  const double x = !bounded ? codec_.step : nearest ? 2 * codec_.bound : codec_.bound;
+  if (!bounded || codec_.scale == BoundScale::kRms) {
+    // Halves count as float32.
+    const int normal = std::min(1 - values_.format().bias(), -126);
+    return group_scale(values_, group, x, normal).exponent;
+  }
+  long double lowest = INFINITY;
+  long double highest = -INFINITY;
+  for (std::uint64_t i = group.begin; i < group.begin + group.count; ++i) {
+    const long double value = values_[i];
+    if (!std::isfinite(value)) continue;
+    lowest = std::min(lowest, value);
+    highest = std::max(highest, value);
+  }
+  if (lowest > highest) return std::nullopt;
+  // A long double has 64 bits: exact where the smaller of the two has 2^-40 of the larger or more.
+  const long double scale = codec_.scale == BoundScale::kRange    ? highest - lowest
+                            : codec_.scale == BoundScale::kAbsMax ? std::max(-lowest, highest)
+                                                                  : 1.0L;
+  if (scale == 0) return std::nullopt;
+  return std::ilogb(static_cast<long double>(x) * scale);
+}
+
+int StepExponents::of(const Group& group) {
+  std::optional<int> exponent;
+  if (!has_option(codec_.options, BoundOptions::kPerPart)) {
+    exponent = scale_exponent(group);
+  } else {
+    if (known_part_ != group.part_begin) {
+      known_part_ = group.part_begin;
+      part_exponent_ = scale_exponent({group.part_begin, group.part_count});
+    }
+    exponent = part_exponent_;
+  }
+  const FloatFormat& format = values_.format();
   const int least = 1 - format.bias() - format.mantissa_bits;
-  const GroupScale scale = group_scale(values, group, step, normal);
-  return std::clamp(scale.exponent.value_or(least), least, format.bias());
+  return std::clamp(exponent.value_or(least), least, format.bias());
 }
 
 BlockScale block_scale(const Values& values, const Group& group, int bits) {

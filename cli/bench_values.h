@@ -54,6 +54,8 @@ struct Group {
   std::uint64_t begin = 0;
   std::uint64_t count = 0;
   std::uint64_t block = 0;
+  std::uint64_t part_begin = 0;  // the tensor that it lies in
+  std::uint64_t part_count = 0;
 };
 std::vector<Group> cut_groups(const BenchInput& input, const CodecSpec& codec);
 
@@ -69,8 +71,23 @@ GroupScale group_scale(const Values& values, const Group& group, double x, int l
 // True if all values of the group are zero; with `signs`, only +0 counts.
 bool is_zero_group(const Values& values, const Group& group, bool signs);
 
-// Step form: k of a group that is no zero group.
-int step_exponent(const Values& values, const Group& group, double step);
+// True for codecs of the step form.
+bool is_step_form(const CodecSpec& codec);
+// Step form: k of the groups one after the other, of each that is no zero group.
+class StepExponents {
+ public:
+  StepExponents(const Values& values, const CodecSpec& codec) : values_(values), codec_(codec) {}
+  int of(const Group& group);
+
+ private:
+  std::optional<int> scale_exponent(const Group& values) const;
+
+  const Values& values_;
+  const CodecSpec& codec_;
+  // Codecs with one scale for a tensor: that of the last one asked for.
+  std::uint64_t known_part_ = ~std::uint64_t{0};
+  std::optional<int> part_exponent_;
+};
 
 // Codec `block`.
 struct BlockScale {

@@ -38,6 +38,12 @@ ALL = (
     "block:bits=4,group=128,rounding=stochastic,seed=9",
     "block:bits=6,group=8,rounding=stochastic,seed=1", LOSSLESS, STEP,
     "near_lossless:step=1,group=256", "near_lossless:mantissa=6,group=256",
+    "near_lossless:mantissa=1,group=256,rounding=stochastic,seed=5",
+    "error_bounded:bound=0.125,scale=rms,group=256,rounding=stochastic,seed=3",
+    "error_bounded:bound=1,scale=rms,group=64,rounding=nearest",
+    "error_bounded:bound=0.004,scale=range,group=tensor,rounding=stochastic,filter=on",
+    "error_bounded:bound=0.01,scale=absmax,group=256,rounding=stochastic,filter=on",
+    "error_bounded:bound=0.001,scale=absolute,group=256,rounding=nearest",
 )  # fmt: skip
 BASELINES = (
     "natural:seed=5", "mxfp8:format=e4m3", "mxfp8:format=e5m2", "mxfp4",

@@ -19,10 +19,14 @@ import spec_blocks
 import spec_own_table
 from spec_bits import pack_bits
 from spec_frame import (
-    BLOCK, CAST, CODECS, CODED, DTYPES, FIXED, HADAMARD, MXFP4, MXFP8, NATURAL,
-    NEAR_LOSSLESS, QSGD, STORED, TERNGRAD, DType, Header, IndexEntry, crc32c,
+    ABSMAX, ABSOLUTE, BLOCK, CAST, CODECS, CODED, DTYPES, ERROR_BOUNDED, FILTER, FIXED, HADAMARD,
+    LOSSLESS, MXFP4, MXFP8, NATURAL, NEAR_LOSSLESS, PER_PART, QSGD, RANGE, RMS, STORED, TERNGRAD,
+    DType, Header, IndexEntry, crc32c,
 )  # fmt: skip
 from spec_noise import Noise
+from spec_numbers import (
+    Float, bias, bound_scale, group_scale, round_half_even, rounded_to_mantissa, rounded_to_step,
+)  # fmt: skip
 
 ESCAPE = spec_blocks.ESCAPE
 
@@ -47,6 +51,8 @@ class Spec:
     cast_dtype: int = 0
     variant: int = 0
     rounding: int = 0
+    scale: int = 0
+    options: int = 0
     seed: int = 0
     block_values: int = 262144
     context: dict[str, int] = field(default_factory=dict)  # op, phase, step, sender, ...
@@ -59,7 +65,7 @@ class Spec:
 
     @property
     def is_step_form(self) -> bool:
-        return self.codec == NEAR_LOSSLESS and not self.mantissa
+        return header_of(self).is_step_form
 
     @staticmethod
     def parse(text: str, dtype: int, **fields: object) -> Spec:
@@ -70,22 +76,31 @@ class Spec:
         flags = 0
         for parameter in filter(None, parameters.split(",")):
             key, value = parameter.split("=")
-            field_name, convert = SPEC_KEYS[key]
-            known[field_name] = convert(value)
-            if key in ("norm", "coding"):  # bits of one field
-                flags |= convert(value)
-                known[field_name] = flags
+            if (key, value) == ("group", "tensor"):
+                known["group"] = 4096
+                known["options"] = known.get("options", 0) | PER_PART
+            elif key == "filter":
+                known["options"] = known.get("options", 0) | (FILTER if value == "on" else 0)
+            else:
+                field_name, convert = SPEC_KEYS[key]
+                known[field_name] = convert(value)
+                if key in ("norm", "coding"):  # bits of one field
+                    flags |= convert(value)
+                    known[field_name] = flags
         return Spec(**(known | fields))
 
 
 CODEC_NUMBERS = {codec.name: number for number, codec in CODECS.items()}
-# What a codec's text need not say, as there is no choice.
+# What a codec's text need not say, as there is no choice, or as it is the default.
 SET_FIELDS: dict[int, dict[str, object]] = {
+    ERROR_BOUNDED: {"block_values": 1048576},
     NATURAL: {"rounding": 1}, MXFP8: {"group": 32}, MXFP4: {"group": 32},
     QSGD: {"rounding": 1}, TERNGRAD: {"rounding": 1, "bits": 2}, HADAMARD: {"rounding": 1},
 }  # fmt: skip
 SPEC_KEYS = {
-    "group": ("group", int), "step": ("quantizer_step", float), "mantissa": ("mantissa", int),
+    "group": ("group", int), "step": ("quantizer_step", float), "bound": ("quantizer_step", float),
+    "scale": ("scale", ("", "rms", "range", "absmax", "absolute").index),
+    "mantissa": ("mantissa", int),
     "bits": ("bits", int), "dtype": ("cast_dtype", {"fp32": 1, "fp16": 3, "bf16": 4}.__getitem__),
     "rounding": ("rounding", ("nearest", "stochastic").index), "seed": ("seed", int),
     "block": ("block_values", int), "bucket": ("group", int), "clip": ("quantizer_step", float),
@@ -96,80 +111,12 @@ SPEC_KEYS = {
 }  # fmt: skip
 
 
-# ---- numbers ----
-
-
-def round_half_even(number: int, shift: int) -> int:
-    """number x 2^-shift, rounded to an integer."""
-    if shift <= 0:
-        return number << -shift
-    below, half = number & (1 << shift) - 1, 1 << shift - 1
-    up = below > half or (below == half and number >> shift & 1)
-    return (number >> shift) + up
-
-
-@dataclass(frozen=True)
-class Float:
-    """A bit pattern, taken apart."""
-
-    dtype: DType
-    pattern: int
-
-    @property
-    def sign(self) -> int:
-        return self.pattern >> self.dtype.exponent_bits + self.dtype.mantissa_bits
-
-    @property
-    def field(self) -> int:
-        return self.pattern >> self.dtype.mantissa_bits & (1 << self.dtype.exponent_bits) - 1
-
-    @property
-    def mantissa(self) -> int:
-        return self.pattern & (1 << self.dtype.mantissa_bits) - 1
-
-    @property
-    def is_finite(self) -> bool:
-        return self.field != (1 << self.dtype.exponent_bits) - 1
-
-    @property
-    def is_zero(self) -> bool:
-        return self.field == self.mantissa == 0
-
-    @property
-    def significand(self) -> int:
-        return self.mantissa + (1 << self.dtype.mantissa_bits if self.field else 0)
-
-    @property
-    def exponent(self) -> int:
-        """The magnitude is significand x 2^exponent."""
-        return max(self.field, 1) - bias(self.dtype) - self.dtype.mantissa_bits
-
-
-def bias(dtype: DType) -> int:
-    return (1 << dtype.exponent_bits - 1) - 1
-
-
 def as_float32(v: Float) -> Float:
     """Halves as the float32 of the same value; others as they are."""
     if v.dtype.size != 2:
         return v
     pattern = spec_blocks.widen(np.array([v.pattern], "<u2"), v.dtype, DTYPES[1])[0]
     return Float(DTYPES[1], int(pattern))
-
-
-def group_scale(values: Sequence[Float], x: float) -> int | None:
-    """k = floor(log2(X RMS)) of the finite values; None where y is 0 ("Mean square of a group")."""
-    dtype = values[0].dtype
-    largest = max(max(v.field, 1) for v in values)
-    total = 0
-    for v in values:
-        s = v.significand << 10 >> dtype.mantissa_bits >> largest - max(v.field, 1)
-        total += s * s
-    y = ((total << 8) // len(values)) * int(x * x * 2**28)
-    if y == 0:
-        return None
-    j = (y.bit_length() - 1 - 36) // 2
-    return j + largest - bias(dtype) - 10
 
 
 # ---- tokens ----
@@ -235,15 +182,19 @@ def kept_mantissa(spec: Spec, values: Sequence[Float]) -> int:
     return spec.type.mantissa_bits - zeros
 
 
-def scale_of(spec: Spec, group: Sequence[Float]) -> int | str:
-    """The group's scale, or why it has none: "zero" or "base"."""
-    if all(v.pattern == 0 or (v.is_zero and spec.codec == NEAR_LOSSLESS) for v in group):
+def scale_of(
+    spec: Spec, group: Sequence[Float], part: Sequence[Float] | None = None
+) -> int | str:
+    """The group's scale, or why it has none: "zero" or "base". `part`: what has one scale."""
+    is_lossy = spec.codec != LOSSLESS
+    if all(v.pattern == 0 or (v.is_zero and is_lossy) for v in group):
         return "zero"
-    finite = [v for v in group if v.is_finite]
+    finite = [v for v in (group if part is None else part) if v.is_finite]
     if not finite:
         return "base"
     if spec.is_step_form:
-        k = group_scale([as_float32(v) for v in finite], spec.quantizer_step)
+        scale = spec.scale if spec.codec == ERROR_BOUNDED else RMS
+        k = bound_scale([as_float32(v) for v in finite], scale, header_of(spec).x)
         least, most = spec_blocks.step_scales(spec.type)
         return least if k is None else min(max(k, least), most)
     k = group_scale(finite, 1.0)
@@ -304,17 +255,26 @@ def coded_block(spec: Spec, pieces: Pieces) -> tuple[IndexEntry, bytes]:
         for patterns, _, _ in pieces
         for at in range(0, len(patterns), spec.group)
     ]
-    values = [v for group in groups for v in group]
-    kept = kept_mantissa(spec, values)
+    places = [(part, first + at) for patterns, part, first in pieces
+              for at in range(0, len(patterns), spec.group)]  # fmt: skip
+    kept = kept_mantissa(spec, [v for group in groups for v in group])
     plane_bytes = 0 if spec.is_step_form else max(0, -(-(kept - 8) // 8))
 
-    scales = [scale_of(spec, group) for group in groups]
+    scales = [scale_of(spec, group, whole_part(spec, part))
+              for group, (part, _) in zip(groups, places)]  # fmt: skip
+    if spec.rounding:
+        groups = [round_group(spec, *one) for one in zip(groups, scales, places)]
+        if spec.is_step_form:
+            scales = ["zero" if not any(v.pattern for v in group) else scale
+                      for group, scale in zip(groups, scales)]  # fmt: skip
+    values = [v for group in groups for v in group]
     known = [scale for scale in scales if isinstance(scale, int)]
     base = min(known, default=0)
     codes = [0 if s == "zero" else 1 if s == "base" else s - base + 1 for s in scales]
     scale_bits = max(codes).bit_length()
 
-    entry = IndexEntry(0, CODED, lane_count(len(values)), plane_bytes, scale_bits, base, kept,
+    lanes = lane_count(len(values)) if any(codes) else 1
+    entry = IndexEntry(0, CODED, lanes, plane_bytes, scale_bits, base, kept,
                        0, 0, 0, 0, 0)  # fmt: skip
     if spec.is_step_form:
         raw_bits = spec_blocks.step_raw_bits(spec.type)
@@ -328,7 +288,7 @@ def coded_block(spec: Spec, pieces: Pieces) -> tuple[IndexEntry, bytes]:
         elif spec.is_step_form:
             tokens.append([step_token(v, scale) for v in group])
         else:
-            is_lossy = spec.codec == NEAR_LOSSLESS
+            is_lossy = spec.codec != LOSSLESS
             tokens.append([exponent_token(v, scale, kept, plane_bytes, is_lossy) for v in group])
 
     built_in = spec_blocks.built_in_tables()[header_of(spec).table]
@@ -373,6 +333,28 @@ def code_with(
     coder = BackwardCoder(entry.lanes, frequencies, raw_bits)
     code_backwards(coder, entry.lanes, tokens, codes)
     return CodedGroups(tokens, coder)
+
+
+def whole_part(spec: Spec, part: Part) -> list[Float] | None:
+    """The values that have one scale; None for groups of their own."""
+    if not spec.options & PER_PART:
+        return None
+    return [Float(spec.type, int(p)) for p in part.patterns]
+
+
+def round_group(
+    spec: Spec, group: list[Float], scale: int | str, place: tuple[Part, int]
+) -> list[Float]:
+    """Stochastic rounding, for groups that are not zero groups."""
+    if scale == "zero":
+        return group
+    part, first = place
+    noise = Noise.of_tensor(spec, part.tensor)
+    us = [noise.of(first + i) for i in range(len(group))]
+    if not spec.is_step_form:
+        return [rounded_to_mantissa(v, spec.mantissa, u) for v, u in zip(group, us)]
+    k = -149 if scale == "base" else scale
+    return [rounded_to_step(v, k, bool(spec.options & FILTER), u) for v, u in zip(group, us)]
 
 
 def code_backwards(
@@ -465,7 +447,8 @@ def header_of(spec: Spec, **fields: int | bytes) -> Header:
     known = dict.fromkeys(Header.__dataclass_fields__, 0)
     known |= {
         "magic": b"GWRF", "dtype": spec.dtype, "codec": spec.codec, "coder": coder,
-        "rounding": spec.rounding, "group": spec.group, "block_values": spec.block_values,
+        "rounding": spec.rounding, "scale": spec.scale, "options": spec.options,
+        "group": spec.group, "block_values": spec.block_values,
         "quantizer_step": spec.quantizer_step, "mantissa": spec.mantissa, "bits": spec.bits,
         "cast_dtype": spec.cast_dtype, "seed": spec.seed, "variant": spec.variant,
         "segment_count": 1,
@@ -479,7 +462,8 @@ def table_of(header: Header) -> int:
         return 0
     if not header.is_step_form:
         return 1
-    square = header.quantizer_step * header.quantizer_step
+    x = {RANGE: 8 * header.x, ABSMAX: 4 * header.x, ABSOLUTE: 0.25}.get(header.scale, header.x)
+    square = x * x
     log2 = math.frexp(square * square)[1] - 1
     return 16 + min(max((log2 + 33) // 2, 0), 22)
 

@@ -13,8 +13,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-NONE, CAST, BLOCK, LOSSLESS, NEAR_LOSSLESS = range(5)
+NONE, CAST, BLOCK, LOSSLESS, NEAR_LOSSLESS, ERROR_BOUNDED = range(6)
 NATURAL, MXFP8, MXFP4, QSGD, TERNGRAD, SIGN, TOP_K, HADAMARD, COCKTAIL = range(16, 25)
+RMS, RANGE, ABSMAX, ABSOLUTE = range(1, 5)
+FILTER, PER_PART = 1, 2
 STORED, CODED, FIXED = range(3)
 ERROR_FRAME = 255
 
@@ -70,6 +72,7 @@ class Codec:
     group: Container[int] = range(1)
     bits: tuple[int, ...] = (0,)
     cast_dtypes: tuple[int, ...] = (0,)
+    roundings: tuple[int, ...] = (0,)
     variant: Container[int] = range(1)
     quantizer_step: tuple[float, float] = (0, 0)  # near_lossless: of the step form
     may_lack_step: bool = False
@@ -85,21 +88,24 @@ CODED_GROUPS, FIXED_GROUPS = range(64, 4097, 64), range(8, 4097, 8)
 CODECS = {
     NONE: Codec("none", tuple(DTYPES), STORED, counts_outliers=False),
     CAST: Codec("cast", (1, 2), counts_outliers=False, cast_dtypes=(3, 4)),
-    BLOCK: Codec("block", group=FIXED_GROUPS, bits=(4, 6, 8)),
+    BLOCK: Codec("block", group=FIXED_GROUPS, bits=(4, 6, 8), roundings=(0, 1)),
     LOSSLESS: Codec("lossless", (1, 2, 3, 4), CODED, group=CODED_GROUPS),
     NEAR_LOSSLESS: Codec("near_lossless", (1, 2, 3, 4), CODED, group=CODED_GROUPS,
-                         quantizer_step=(2**-8, 8)),
-    NATURAL: Codec("natural"),
+                         roundings=(0, 1), quantizer_step=(2**-8, 8)),
+    ERROR_BOUNDED: Codec("error_bounded", (1,), CODED, group=CODED_GROUPS, roundings=(0, 1)),
+    NATURAL: Codec("natural", roundings=(1,)),
     MXFP8: Codec("mxfp8", group=(32,), cast_dtypes=(25, 26)),
     MXFP4: Codec("mxfp4", group=(32,)),
-    QSGD: Codec("qsgd", group=FIXED_GROUPS, bits=tuple(range(2, 9)), variant=range(4)),
-    TERNGRAD: Codec("terngrad", group=FIXED_GROUPS, bits=(2,), quantizer_step=(1, 8),
-                    may_lack_step=True),
+    QSGD: Codec("qsgd", group=FIXED_GROUPS, bits=tuple(range(2, 9)), variant=range(4),
+                roundings=(1,)),
+    TERNGRAD: Codec("terngrad", group=FIXED_GROUPS, bits=(2,), roundings=(1,),
+                    quantizer_step=(1, 8), may_lack_step=True),
     SIGN: Codec("sign", group=FIXED_GROUPS),
     TOP_K: Codec("top_k", counts_outliers=False, cast_dtypes=(1, 4), quantizer_step=(2**-20, 1)),
-    HADAMARD: Codec("hadamard", group=[1 << k for k in range(4, 13)], bits=(4, 6, 8)),
+    HADAMARD: Codec("hadamard", group=[1 << k for k in range(4, 13)], bits=(4, 6, 8),
+                    roundings=(1,)),
     COCKTAIL: Codec("cocktail", counts_outliers=False, group=FIXED_GROUPS, bits=(4, 6, 8),
-                    variant=range(1, 4097), quantizer_step=(2**-20, 1)),
+                    roundings=(0, 1), variant=range(1, 4097), quantizer_step=(2**-20, 1)),
 }  # fmt: skip
 
 
@@ -109,7 +115,7 @@ class Header:
 
     magic: bytes  # 4s
     version: int  # H
-    op: int  # B, as all up to reserved15
+    op: int  # B, as all up to scale
     phase: int
     dtype: int
     reduction: int
@@ -118,14 +124,14 @@ class Header:
     table: int
     schedule: int
     rounding: int
-    reserved15: int
+    scale: int
     group: int  # I
     block_values: int  # I
     quantizer_step: float  # d
-    mantissa: int  # B, as all up to reserved35
+    mantissa: int  # B, as all up to options
     bits: int
     cast_dtype: int
-    reserved35: int
+    options: int
     world: int  # I, as all up to metadata_bytes
     sender: int
     segment: int
@@ -147,7 +153,13 @@ class Header:
 
     @property
     def is_step_form(self) -> bool:
-        return self.codec == NEAR_LOSSLESS and self.mantissa == 0
+        return self.codec == ERROR_BOUNDED or (self.codec == NEAR_LOSSLESS and not self.mantissa)
+
+    @property
+    def x(self) -> float:
+        """X of the step form."""
+        is_doubled = self.codec == ERROR_BOUNDED and not self.rounding
+        return self.quantizer_step * (2 if is_doubled else 1)
 
 
 @dataclass(frozen=True)
@@ -257,16 +269,22 @@ def check_fields(header: Header) -> None:
     is_coded = codec.kind == CODED
     check_header(h.coder == (1 if is_coded else 0), f"coder {h.coder}")
     check_header(h.schedule <= 1, f"schedule {h.schedule}")
-    check_header(h.rounding <= 1, f"rounding {h.rounding}")
-    check_header(h.reserved15 == h.reserved35 == 0, "a reserved field is not 0")
+    # near_lossless rounds with noise to a mantissa only.
+    is_near_step = h.codec == NEAR_LOSSLESS and not h.mantissa
+    roundings = (0,) if is_near_step else codec.roundings
+    check_header(h.rounding in roundings, f"rounding {h.rounding} of codec {h.codec}")
 
     check_header(h.group in codec.group, f"group {h.group}")
     check_header(4096 <= h.block_values <= 1 << 20 and h.block_values % 4096 == 0,
                  f"block_values {h.block_values}")  # fmt: skip
-    check_header(2 <= h.mantissa <= 16 if h.codec == NEAR_LOSSLESS and h.mantissa else
+    check_header(1 <= h.mantissa <= 16 if h.codec == NEAR_LOSSLESS and h.mantissa else
                  h.mantissa == 0, f"mantissa {h.mantissa}")  # fmt: skip
-    takes_step = CODECS[NONE] if h.codec == NEAR_LOSSLESS and h.mantissa else codec
-    check_header(takes_step.takes_step(h.quantizer_step), f"quantizer_step {h.quantizer_step}")
+    if h.codec == ERROR_BOUNDED:
+        check_bound(h)
+    else:
+        check_header(h.scale == h.options == 0, "scale or options of another codec")
+        takes_step = CODECS[NONE] if h.codec == NEAR_LOSSLESS and h.mantissa else codec
+        check_header(takes_step.takes_step(h.quantizer_step), f"quantizer_step {h.quantizer_step}")
     tables = range(16, 39) if h.is_step_form else (1,) if is_coded else (0,)  # section 5.3
     check_header(h.table in tables, f"table {h.table}")
     check_header(h.variant in codec.variant, f"variant {h.variant}")
@@ -277,6 +295,20 @@ def check_fields(header: Header) -> None:
     check_header(h.block_count == blocks, f"block_count {h.block_count} instead of {blocks}")
     if h.op == ERROR_FRAME:  # section 7
         check_header(h.value_count == h.part_count == 0, "an error frame has values")
+
+
+def check_bound(header: Header) -> None:
+    h = header
+    check_header(RMS <= h.scale <= ABSOLUTE, f"scale {h.scale}")
+    check_header(h.options <= FILTER | PER_PART, f"options {h.options}")
+    check_header(not h.options & PER_PART or h.group == 4096, f"group {h.group} per part")
+    if h.scale == RMS:
+        in_range = 2**-8 <= h.x <= 8
+    elif h.scale == ABSOLUTE:
+        in_range = 2.0**-126 <= h.quantizer_step <= 2.0**127
+    else:
+        in_range = 2**-10 <= h.quantizer_step <= 1
+    check_header(in_range, f"bound {h.quantizer_step} of scale {h.scale}")
 
 
 def check_entry(header: Header, entry: IndexEntry) -> None:

@@ -20,18 +20,22 @@
 namespace gradwire {
 
 // A codec with its parameters. Text form: `name` or `name:key=value,key=value`, the same in
-// C++, Python and the command line; `int8`, `int4` name block codecs. Equal specs on two ranks
-// encode the same values to the same bytes (apart from the sender's noise and header).
+// C++, Python and the command line; `int8`, `int4`, `fine`, `unbiased`, `coarse`, `compso` name
+// codecs with parameters. Equal specs on two ranks encode the same values to the same bytes (apart
+// from the sender's noise and header).
 struct CodecSpec {
   CodecId id = CodecId::kNone;
   std::uint32_t group = 0;      // values that share a scale; 0: the codec has none
   double step = 0;              // near_lossless: step / RMS of the group; 0: mantissa form
                                 // terngrad: clip; top_k, cocktail: fraction that is kept
+  double bound = 0;             // error_bounded: largest error / scale
   std::uint8_t mantissa = 0;    // near_lossless: mantissa bits kept; 0: step form
   std::uint8_t bits = 0;        // block, qsgd, hadamard, cocktail: bits per value
   DType cast_dtype = DType{0};  // cast, top_k, mxfp8: what the values become
   Rounding rounding = Rounding::kNearest;
-  std::uint64_t seed = 0;               // stochastic rounding
+  BoundScale scale = BoundScale::kNone;        // error_bounded
+  BoundOptions options = BoundOptions::kNone;  // error_bounded; kPerPart goes with group 4096
+  std::uint64_t seed = 0;                      // stochastic rounding
   std::uint32_t variant = 0;            // qsgd: 1 max norm + 2 Elias codes; cocktail: 1 / sampled
   std::uint32_t block_values = 262144;  // values per block; each block decodes alone
 

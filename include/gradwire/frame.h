@@ -14,6 +14,7 @@ enum class CodecId : std::uint8_t {
   kBlock = 2,
   kLossless = 3,
   kNearLossless = 4,
+  kErrorBounded = 5,
   // Baselines of the field, docs/baselines.md.
   kNatural = 16,
   kMxfp8 = 17,
@@ -27,6 +28,20 @@ enum class CodecId : std::uint8_t {
 };
 
 enum class Rounding : std::uint8_t { kNearest = 0, kStochastic = 1 };
+
+// What the bound of `error_bounded` is relative to.
+enum class BoundScale : std::uint8_t {
+  kNone = 0,
+  kRms = 1,
+  kRange = 2,
+  kAbsMax = 3,
+  kAbsolute = 4
+};
+// Options of `error_bounded`, bits of one number.
+enum class BoundOptions : std::uint8_t { kNone = 0, kFilter = 1, kPerPart = 2 };
+constexpr bool has_option(BoundOptions options, BoundOptions option) noexcept {
+  return (static_cast<unsigned>(options) & static_cast<unsigned>(option)) != 0;
+}
 
 // What a frame is for. Numbers of docs/format.md.
 enum class Op : std::uint8_t {
@@ -43,6 +58,7 @@ enum class Schedule : std::uint8_t { kNone = 0, kDirect = 1 };
 
 // "all_reduce", "contribution", "avg", "direct", ...; "unknown" for a number that names nothing.
 std::string_view op_name(Op op) noexcept;
+std::string_view scale_name(BoundScale scale) noexcept;  // "rms", "range", "absmax", "absolute"
 std::string_view phase_name(Phase phase) noexcept;
 std::string_view reduction_name(Reduction reduction) noexcept;
 std::string_view schedule_name(Schedule schedule) noexcept;

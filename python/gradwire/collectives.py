@@ -33,7 +33,9 @@ def all_reduce(
     Args:
         tensor: contiguous, in CPU memory, float32, float64, float16 or bfloat16.
         op: ``"avg"`` or ``"sum"``.
-        codec: ``"name"`` or ``"name:key=value,..."``.
+        codec: ``"name"`` or ``"name:key=value,..."``. Stochastic rounding draws other noise on each
+            rank and in each half. ``group=tensor`` means the piece of a parameter that one message
+            holds: with several ranks each shard of a tensor has its own scale.
         group: the ranks; None: all.
         step: chooses the noise of codecs that round stochastically.
         deadline: seconds that a rank waits for another one at most.

@@ -12,12 +12,17 @@
 
 namespace gradwire::internal {
 
+struct GroupScale;
+
 // A run of values of one parameter inside one block: `count` > 0 values of the frame's dtype.
 struct Piece {
   const std::byte* data = nullptr;
   std::uint64_t count = 0;
   std::uint32_t tensor = 0;       // noise only
   std::uint64_t first_index = 0;  // noise only
+  // Scale of the whole parameter, or of the piece of one that the frame holds; only for codecs that
+  // have one scale for it.
+  const GroupScale* part_scale = nullptr;
 };
 
 // Where a run of decoded values goes.

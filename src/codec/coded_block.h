@@ -14,6 +14,7 @@
 #include "entropy/tans_encode.h"
 #include "entropy/tans_encode_simd.h"
 #include "entropy/tans_table.h"
+#include "frame/limits.h"
 #include "quantize/group_scale_ref.h"
 
 namespace gradwire::internal {
@@ -26,13 +27,14 @@ inline constexpr std::uint32_t kMaxBatch = kMaxGroup / 64;
 struct CodedScratch {
   // One group. `values` is storage for numbers of any size.
   alignas(64) std::array<std::byte, kMaxGroup * sizeof(std::uint64_t)> values;
-  // Like `values`: the group rounded, or halves as float32.
+  // Like `values`: the group rounded to nearest, or halves as float32; the group rounded with noise.
   alignas(64) std::array<std::byte, kMaxGroup * sizeof(std::uint64_t)> changed;
+  alignas(64) std::array<std::byte, kMaxGroup * sizeof(std::uint64_t)> noisy;
   alignas(64) std::array<std::uint16_t, kMaxGroup> lane_bits;
   alignas(64) std::array<std::uint8_t, kMaxGroup> tokens;
   // A batch of groups.
   alignas(64) std::array<std::uint32_t, kMaxGroup> outlier_batch;
-  alignas(64) std::array<std::uint32_t, kMaxGroup> wide;  // halves as float32
+  alignas(64) std::array<std::uint32_t, kMaxGroup> wide;  // halves as float32, rounded values
   std::array<GroupScale, kMaxBatch> batch_scales;
   std::array<std::int16_t, kMaxBatch> scale_batch;
   // One block, encoder.
@@ -64,9 +66,14 @@ std::uint64_t count_groups(std::span<const AnyPiece> pieces, std::uint32_t group
 // The header's table field for a codec that makes coded blocks.
 std::uint8_t coded_table(const CodecSpec& spec) noexcept;
 
-// True for the step form of near_lossless; else the exponent form.
+// True for the step form, false for the exponent form.
 constexpr bool is_step_form(const CodecSpec& spec) noexcept {
-  return spec.id == CodecId::kNearLossless && spec.mantissa == 0;
+  return is_step_form(spec.id, spec.mantissa);
+}
+// X of the step form: the step is 2^floor(log2(X scale)). Exact.
+constexpr double step_factor(const CodecSpec& spec) noexcept {
+  if (spec.id != CodecId::kErrorBounded) return spec.step;
+  return spec.rounding == Rounding::kNearest ? 2 * spec.bound : spec.bound;
 }
 
 // Lanes of a block of `count` values.

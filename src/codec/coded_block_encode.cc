@@ -5,6 +5,7 @@
 
 #include "codec/coded_block.h"
 #include "codec/fused_groups.h"
+#include "codec/group_rule.h"
 #include "core/bit_array.h"
 #include "core/byte_writer.h"
 #include "core/fp_environment.h"
@@ -87,6 +88,8 @@ class BlockEncoder {
  public:
   BlockEncoder(const BlockContext& context, std::span<const Piece> pieces, CodedScratch* scratch)
       : spec_(*context.spec),
+        rule_(*context.spec),
+        context_(context),
         builtin_(*find_builtin_table(context.table)),
         pieces_(pieces),
         scratch_(*scratch),
@@ -97,7 +100,6 @@ class BlockEncoder {
     vector_ = lanes_ == kMaxLanes && has_vector_encoder();
     const bool as_float32 = kIsFloat32 || kIsBFloat16 || (kHalf && step_form_);
     fused_ = as_float32 && vector_ && has_fused_groups();
-    factor_ = scale_factor(step_form_ ? spec_.step : 1.0);
     if (!step_form_) split_ = split_mantissa(kept_mantissa());
     form_ = step_form_ ? step_table_form<Format>() : exponent_table_form<Format>(split_);
   }
@@ -117,6 +119,7 @@ class BlockEncoder {
       code_block(out);
     }
     finish_scales();
+    if (scale_bits_ == 0) lanes_ = 1;  // nothing but zero groups: no lane has coded a value
   }
 
   // The block's bytes; false if `out`, the same as for encode(), is too small for them.
@@ -200,12 +203,19 @@ class BlockEncoder {
         static_cast<std::uint32_t>(sample->complete ? count : count * (quarter + 1) / 4);
     if (from == to) return;
     sample->visited += to - from;
-    const Bits* values = aligned_values(piece.data + begin * sizeof(Bits), count);
+    piece_ = &piece;
+    const std::byte* const data = piece.data + begin * sizeof(Bits);
+    const Bits* values = aligned_values(data, count);
     widen(values, count);
     const GroupScale scale = group_scale(values, count);
     if (is_zero_group(scale)) return;
+    const std::int32_t number = scale_number(scale);
+    if (rule_.rounds()) {
+      values = round_group(values, count, data, number);
+      if (values == nullptr) return;
+    }
     widen(values + from, to - from);
-    quantize(values + from, to - from, scale_number(scale), scratch_.plane.data());
+    quantize(values + from, to - from, number, scratch_.plane.data());
     count_tokens(scratch_.tokens.data(), to - from, tally);
   }
 
@@ -262,6 +272,7 @@ class BlockEncoder {
 
   // Scales and plane of the piece's groups go to `scales`, `plane`.
   void encode_piece(const Piece& piece, std::int16_t* scales, std::byte* plane) {
+    piece_ = &piece;
     const std::uint32_t group = spec_.group;
     std::uint64_t groups = piece.count / group;
     if (const auto rest = static_cast<std::uint32_t>(piece.count % group)) {
@@ -306,7 +317,8 @@ class BlockEncoder {
   void encode_fused(const std::uint32_t* values, const std::byte* data, std::uint32_t groups,
                     std::int16_t* scales, std::byte* plane) {
     const std::uint32_t group = spec_.group;
-    group_scales_simd(values, group, groups, factor_, scratch_.batch_scales.data());
+    find_scales(values, groups);
+    if (rule_.rounds()) values = round_batch(values, data, groups);
     for (std::uint32_t end = groups; end > 0;) {
       std::uint32_t first = end;
       while (first > 0 && fused_scale(scratch_.batch_scales[first - 1], &scales[first - 1])) {
@@ -320,9 +332,47 @@ class BlockEncoder {
       end = first;
       if (end == 0) break;
       const std::size_t odd = std::size_t{--end} * group;
+      if (step_form_ && scratch_.batch_scales[end].zero) {
+        scales[end] = kZeroGroup;
+        continue;
+      }
       scales[end] =
           encode_group(data + odd * sizeof(Bits), group, plane + odd * split_.plane_bytes);
     }
+  }
+
+  // The scales of whole groups, as float32.
+  void find_scales(const std::uint32_t* values, std::uint32_t groups) noexcept {
+    GroupScale* const scales = scratch_.batch_scales.data();
+    if (rule_.is_group_rms()) {
+      return group_scales_simd(values, spec_.group, groups, rule_.factor(), scales);
+    }
+    for (std::uint32_t g = 0; g < groups; ++g) {
+      const std::size_t begin = std::size_t{g} * spec_.group;
+      scales[g] = rule_.template scale<Float32Format>(values + begin, spec_.group, *piece_);
+    }
+  }
+
+  // Stochastic rounding of the groups that the fused kernels take; those that it leaves nothing of
+  // become zero groups.
+  const std::uint32_t* round_batch(const std::uint32_t* values, const std::byte* data,
+                                   std::uint32_t groups) noexcept {
+    const std::uint32_t group = spec_.group;
+    std::uint32_t* const rounded = scratch_.wide.data();
+    for (std::uint32_t g = 0; g < groups; ++g) {
+      std::int16_t number = 0;
+      if (!fused_scale(scratch_.batch_scales[g], &number)) continue;
+      const std::size_t begin = std::size_t{g} * group;
+      scratch_.batch_scales[g].zero =
+          !rule_.template round<Float32Format>(context_, values + begin, group, *piece_,
+                                               offset_of(data) + begin, number, rounded + begin);
+    }
+    return rounded;
+  }
+
+  // Index in the piece of the value at `data`.
+  std::uint64_t offset_of(const std::byte* data) const noexcept {
+    return static_cast<std::uint64_t>(data - piece_->data) / sizeof(Bits);
   }
 
   // The scale of a group that the fused kernels take; false for others.
@@ -361,6 +411,10 @@ class BlockEncoder {
       return kZeroGroup;
     }
     const std::int32_t number = scale_number(scale);
+    if (rule_.rounds()) {
+      values = round_group(values, count, data, number);
+      if (values == nullptr) return kZeroGroup;
+    }
     if (quantize(values, count, number, plane) > 0) {
       for (std::uint32_t i = count; i-- > 0;) {
         if (scratch_.tokens[i] == kTokenEscape) scratch_.outliers.push_back(values[i]);
@@ -368,6 +422,15 @@ class BlockEncoder {
     }
     code(count);
     return scale.finite || scale.zero ? static_cast<std::int16_t>(number) : kUndefinedScale;
+  }
+
+  // Stochastic rounding of a group that lies at `data`; null if it leaves nothing of the group.
+  const Bits* round_group(const Bits* values, std::uint32_t count, const std::byte* data,
+                          std::int32_t number) noexcept {
+    auto* const rounded = reinterpret_cast<Bits*>(scratch_.noisy.data());
+    const bool any = rule_.template round<Format>(context_, values, count, *piece_, offset_of(data),
+                                                  number, rounded);
+    return any ? rounded : nullptr;
   }
 
   // The values where they are, or copied if they lie askew.
@@ -393,10 +456,14 @@ class BlockEncoder {
     return reinterpret_cast<T*>(scratch_.changed.data());
   }
 
+  // Halves of the step form lie in changed() as float32.
   GroupScale group_scale(const Bits* values, std::uint32_t count) const noexcept {
-    if constexpr (kIsFloat32) return group_scale_simd(values, count, factor_);
-    if (kHalf && step_form_) return group_scale_simd(changed<std::uint32_t>(), count, factor_);
-    return group_scale_ref<Format>(values, count, factor_);
+    if constexpr (kHalf) {
+      if (step_form_) {
+        return rule_.template scale<Float32Format>(changed<std::uint32_t>(), count, *piece_);
+      }
+    }
+    return rule_.template scale<Format>(values, count, *piece_);
   }
 
   void code(std::uint32_t count) noexcept {
@@ -487,16 +554,18 @@ class BlockEncoder {
   }
 
   const CodecSpec& spec_;
+  const GroupRule rule_;
+  const BlockContext& context_;
   const Frequencies& builtin_;
   const std::span<const Piece> pieces_;
   CodedScratch& scratch_;
   const bool step_form_;
-  bool vector_ = false;  // lanes in vector registers
-  bool fused_ = false;   // quantizer too
+  bool vector_ = false;           // lanes in vector registers
+  bool fused_ = false;            // quantizer too
+  const Piece* piece_ = nullptr;  // that is being coded
   std::uint64_t values_ = 0;
   std::uint64_t groups_ = 0;
   std::uint32_t lanes_ = 0;
-  std::uint64_t factor_ = 0;
   std::uint32_t q_max_ = 0;  // step form
   MantissaSplit split_;      // exponent form
   TokenRange range_;         // exponent form

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "codec/errors.h"
+#include "codec/part_scales.h"
 #include "codec/piece_cursor.h"
 #include "codec/pipeline.h"
 #include "codec/registry.h"
@@ -107,15 +108,17 @@ BlockContext make_block_context(const CodecSpec& spec, const FrameHeader& header
           .phase = header.phase};
 }
 
-void take_pieces(std::span<const Part> parts, std::size_t size, std::uint64_t values,
-                 PartCursor* cursor, std::vector<Piece>* pieces) {
+// `scales`: of the parts, or null.
+void take_pieces(std::span<const Part> parts, const GroupScale* scales, std::size_t size,
+                 std::uint64_t values, PartCursor* cursor, std::vector<Piece>* pieces) {
   pieces->clear();
   const auto count_of = [parts](std::size_t part) { return parts[part].values.count; };
   take_pieces(cursor, values, count_of,
               [&](std::size_t index, std::uint64_t offset, std::uint64_t count) {
                 const Part& part = parts[index];
                 pieces->push_back({static_cast<const std::byte*>(part.values.data) + offset * size,
-                                   count, part.tensor, part.first_index + offset});
+                                   count, part.tensor, part.first_index + offset,
+                                   scales != nullptr ? scales + index : nullptr});
               });
 }
 
@@ -160,11 +163,12 @@ void count_block(const BlockEntry& entry, EncodeStats* stats) {
 class FrameEncoder {
  public:
   FrameEncoder(const CodecSpec& spec, const FrameHeader& header, std::span<const Part> parts,
-               FrameWriter* writer)
+               const GroupScale* part_scales, FrameWriter* writer)
       : spec_(spec),
         codec_(*find_codec(spec.id)),
         context_(make_block_context(spec, header)),
         parts_(parts),
+        part_scales_(part_scales),
         size_(dtype_size(header.dtype)),
         left_(header.value_count),
         writer_(*writer) {}
@@ -202,7 +206,7 @@ class FrameEncoder {
     turn->index = taken_++;
     turn->values = std::min<std::uint64_t>(left_, spec_.block_values);
     turn->in_place = turn->index == placed_;
-    take_pieces(parts_, size_, turn->values, &cursor_, &scratch.pieces);
+    take_pieces(parts_, part_scales_, size_, turn->values, &cursor_, &scratch.pieces);
     left_ -= turn->values;
     return true;
   }
@@ -238,6 +242,7 @@ class FrameEncoder {
   const CodecEntry& codec_;
   const BlockContext context_;
   const std::span<const Part> parts_;
+  const GroupScale* const part_scales_;  // one per part, for codecs that have it
   const std::size_t size_;
 
   std::mutex mutex_;  // guards all below
@@ -250,6 +255,20 @@ class FrameEncoder {
   FrameWriter& writer_;
   EncodeStats stats_;
 };
+
+// The scales of the parts; null for codecs whose scales are those of groups.
+const GroupScale* find_part_scales(const CodecSpec& spec, DType dtype, std::span<const Part> parts,
+                                   unsigned workers, Workspace::Impl& impl) {
+  if (!has_option(spec.options, BoundOptions::kPerPart)) return nullptr;
+  PartScaler scaler(spec, dtype, parts, &impl.part_scales);
+  auto work = [&](unsigned) noexcept { scaler.work(); };
+  for (int pass = 0; pass < scaler.passes(); ++pass) {
+    scaler.begin_pass(pass);
+    impl.run(workers, work);
+  }
+  scaler.finish();
+  return impl.part_scales.scales.data();
+}
 
 }  // namespace
 
@@ -270,9 +289,11 @@ Result<std::size_t> encode_frame(const CodecSpec& spec, DType dtype, std::span<c
   writer.metadata(options.metadata);
 
   Workspace::Impl& impl = workspace.impl();
-  FrameEncoder encoder(spec, header, parts, &writer);
+  const unsigned workers = impl.workers_for(header.block_count, header.value_count * size);
+  const GroupScale* const part_scales = find_part_scales(spec, dtype, parts, workers, impl);
+  FrameEncoder encoder(spec, header, parts, part_scales, &writer);
   auto work = [&](unsigned worker) noexcept { encoder.work(impl.scratch_of(worker)); };
-  impl.run(impl.workers_for(header.block_count, header.value_count * size), work);
+  impl.run(workers, work);
   if (encoder.failed()) throw std::bad_alloc();
   if (stats != nullptr) *stats = encoder.stats();
   return writer.finish();

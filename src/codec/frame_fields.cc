@@ -20,10 +20,12 @@ FrameHeader make_header(const CodecSpec& spec, DType dtype, const FrameContext& 
   header.rounding = spec.rounding;
   header.group = spec.group;
   header.block_values = spec.block_values;
-  header.quantizer_step = spec.step;
+  header.scale = spec.scale;
+  header.quantizer_step = spec.id == CodecId::kErrorBounded ? spec.bound : spec.step;
   header.mantissa = spec.mantissa;
   header.bits = spec.bits;
   header.cast_dtype = spec.cast_dtype;
+  header.options = spec.options;
   header.world = context.world;
   header.sender = context.sender;
   header.segment = context.segment;
@@ -41,7 +43,9 @@ CodecSpec header_spec(const FrameHeader& header) {
   CodecSpec spec;
   spec.id = header.codec;
   spec.group = header.group;
-  spec.step = header.quantizer_step;
+  (header.codec == CodecId::kErrorBounded ? spec.bound : spec.step) = header.quantizer_step;
+  spec.scale = header.scale;
+  spec.options = header.options;
   spec.mantissa = header.mantissa;
   spec.bits = header.bits;
   spec.cast_dtype = header.cast_dtype;

@@ -44,6 +44,29 @@ constexpr CodecSpec near_lossless_spec() {
   return spec;
 }
 
+// Lane states and table of a block cost 1.5 % at 1 bit per value and 262144 values.
+constexpr std::uint32_t kCoarseBlockValues = 1048576;
+
+constexpr CodecSpec error_bounded_spec(double bound) {
+  CodecSpec spec;
+  spec.id = CodecId::kErrorBounded;
+  spec.block_values = kCoarseBlockValues;
+  spec.group = 256;
+  spec.bound = bound;
+  spec.scale = BoundScale::kRms;
+  spec.rounding = Rounding::kStochastic;
+  return spec;
+}
+
+// COMPSO's compressor: filter and stochastic rounding at 4e-3 of each layer's range.
+constexpr CodecSpec compso_spec() {
+  CodecSpec spec = error_bounded_spec(4e-3);
+  spec.scale = BoundScale::kRange;
+  spec.group = kPerPartGroup;
+  spec.options = static_cast<BoundOptions>(kAllBoundOptions);
+  return spec;
+}
+
 constexpr Parameter kNoneKeys[] = {Parameter::kBlock};
 constexpr std::string_view kNoneExamples[] = {"none"};
 
@@ -58,12 +81,29 @@ constexpr std::string_view kBlockExamples[] = {"int8", "int4", "block:bits=6,gro
 constexpr Parameter kLosslessKeys[] = {Parameter::kGroup, Parameter::kBlock};
 constexpr std::string_view kLosslessExamples[] = {"lossless"};
 
-constexpr Parameter kNearLosslessKeys[] = {Parameter::kStep, Parameter::kMantissa,
-                                           Parameter::kGroup, Parameter::kBlock};
+constexpr Parameter kNearLosslessKeys[] = {Parameter::kStep,  Parameter::kMantissa,
+                                           Parameter::kGroup, Parameter::kRounding,
+                                           Parameter::kSeed,  Parameter::kBlock};
 constexpr std::string_view kNearLosslessExamples[] = {
-    "near_lossless", "near_lossless:step=1,group=64", "near_lossless:mantissa=6"};
+    "near_lossless", "near_lossless:step=1,group=64", "near_lossless:mantissa=6",
+    "near_lossless:mantissa=1,rounding=stochastic"};
 
-constexpr CodecAlias kAliases[] = {{"int8", block_spec(8, 64)}, {"int4", block_spec(4, 128)}};
+constexpr Parameter kErrorBoundedKeys[] = {
+    Parameter::kBound,  Parameter::kScale, Parameter::kGroup, Parameter::kRounding,
+    Parameter::kFilter, Parameter::kSeed,  Parameter::kBlock};
+constexpr std::string_view kErrorBoundedExamples[] = {
+    "fine",
+    "unbiased",
+    "coarse",
+    "compso",
+    "error_bounded:bound=0.5,rounding=nearest",
+    "error_bounded:bound=0.01,scale=absmax,group=64,filter=on",
+    "error_bounded:bound=0.001,scale=absolute"};
+
+constexpr CodecAlias kAliases[] = {
+    {"int8", block_spec(8, 64)},           {"int4", block_spec(4, 128)},
+    {"fine", error_bounded_spec(0.03125)}, {"unbiased", error_bounded_spec(0.125)},
+    {"coarse", error_bounded_spec(1)},     {"compso", compso_spec()}};
 
 constexpr std::array kOwnEntries = {
     CodecEntry{
@@ -112,11 +152,28 @@ constexpr std::array kOwnEntries = {
         .defaults = near_lossless_spec(),
         .summary = "values rounded to a step relative to their group's RMS, or to a number of "
                    "mantissa bits, entropy-coded",
-        .parameters = "step=X | mantissa=M, group=N, block=N",
+        .parameters =
+            "step=X | mantissa=M, group=N, rounding=nearest|stochastic (of mantissas), seed=N, "
+            "block=N",
         .bound = "step: |x - x'| <= step / 2, step = 2^floor(log2(X x RMS of the group)); "
-                 "mantissa: |x - x'| <= 2^-(M+1) |x|",
+                 "mantissa: |x - x'| <= 2^-(M+1) |x|, stochastic: < 2^-M |x|",
         .keys = kNearLosslessKeys,
         .examples = kNearLosslessExamples,
+        .kind = BlockKind::kCoded,
+        .encode_block = encode_coded_block,
+        .decode_block = decode_coded_block,
+    },
+    CodecEntry{
+        .defaults = error_bounded_spec(0.125),
+        .summary = "values rounded to a step within a bound relative to their group's or tensor's "
+                   "RMS, range or largest magnitude, or to nothing; entropy-coded",
+        .parameters = "bound=B, scale=rms|range|absmax|absolute, group=N|tensor, "
+                      "rounding=stochastic|nearest, filter=off|on, seed=N, block=N",
+        .bound =
+            "stochastic: |x - x'| < step, step = 2^floor(log2(B x scale)), unbiased but for the "
+            "filter; nearest: |x - x'| <= step / 2, step = 2^floor(log2(2 B x scale))",
+        .keys = kErrorBoundedKeys,
+        .examples = kErrorBoundedExamples,
         .kind = BlockKind::kCoded,
         .encode_block = encode_coded_block,
         .decode_block = decode_coded_block,

@@ -17,11 +17,14 @@ struct CodedScratch;
 // Parameters of CodecSpec text; how each is read and written stands in spec.cc.
 enum class Parameter : std::uint8_t {
   kStep,
+  kBound,
+  kScale,
   kMantissa,
   kBits,
   kDtype,
   kGroup,
   kRounding,
+  kFilter,
   kSeed,
   kBlock,
   // Names that the papers of the baselines use.

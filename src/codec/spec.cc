@@ -5,6 +5,7 @@
 
 #include "codec/errors.h"
 #include "codec/registry.h"
+#include "core/fp_environment.h"
 #include "core/status_macros.h"
 #include "frame/limits.h"
 
@@ -16,6 +17,10 @@ std::string_view parameter_key(Parameter parameter) noexcept {
   switch (parameter) {
     case Parameter::kStep:
       return "step";
+    case Parameter::kBound:
+      return "bound";
+    case Parameter::kScale:
+      return "scale";
     case Parameter::kMantissa:
       return "mantissa";
     case Parameter::kBits:
@@ -26,6 +31,8 @@ std::string_view parameter_key(Parameter parameter) noexcept {
       return "group";
     case Parameter::kRounding:
       return "rounding";
+    case Parameter::kFilter:
+      return "filter";
     case Parameter::kSeed:
       return "seed";
     case Parameter::kBlock:
@@ -86,12 +93,20 @@ std::string_view dtype_key(DType dtype) noexcept {
   return "";
 }
 
+BoundOptions with_option(BoundOptions options, BoundOptions option, bool on) noexcept {
+  const auto bits = static_cast<unsigned>(options);
+  const auto bit = static_cast<unsigned>(option);
+  return static_cast<BoundOptions>(on ? bits | bit : bits & ~bit);
+}
+
 // ---- text to field ----
 
 template <typename T>
 Status read_number(Parameter key, std::string_view text, std::string_view kind, T* number) {
   T value{};
   const char* const end = text.data() + text.size();
+  // libstdc++ 12 makes short decimals with one division, which rounds as the caller's mode says.
+  const FpEnvironment environment;
   const auto read = std::from_chars(text.data(), end, value);
   if (text.empty() || read.ec != std::errc{} || read.ptr != end) {
     return out_of_range(parameter_key(key), std::string(text), kind);
@@ -112,6 +127,46 @@ void set_flag(std::uint32_t flag, bool on, std::uint32_t* flags) {
   *flags = on ? *flags | flag : *flags & ~flag;
 }
 
+Status read_group(std::string_view text, CodecSpec* spec) {
+  if (spec->id == CodecId::kErrorBounded) {
+    if (text == "tensor") {
+      spec->group = kPerPartGroup;
+      spec->options = with_option(spec->options, BoundOptions::kPerPart, true);
+      return {};
+    }
+    spec->options = with_option(spec->options, BoundOptions::kPerPart, false);
+    return read_number(Parameter::kGroup, text, "a whole number or tensor", &spec->group);
+  }
+  return read_number(Parameter::kGroup, text, "a whole number", &spec->group);
+}
+
+Status read_scale(std::string_view text, CodecSpec* spec) {
+  for (const BoundScale scale :
+       {BoundScale::kRms, BoundScale::kRange, BoundScale::kAbsMax, BoundScale::kAbsolute}) {
+    if (text != scale_name(scale)) continue;
+    spec->scale = scale;
+    return {};
+  }
+  return out_of_range("scale", std::string(text), "rms, range, absmax or absolute");
+}
+
+Status read_rounding(std::string_view text, CodecSpec* spec) {
+  if (text == "nearest") {
+    spec->rounding = Rounding::kNearest;
+  } else if (text == "stochastic") {
+    spec->rounding = Rounding::kStochastic;
+  } else {
+    return out_of_range("rounding", std::string(text), "nearest or stochastic");
+  }
+  return {};
+}
+
+Status read_filter(std::string_view text, CodecSpec* spec) {
+  if (text != "on" && text != "off") return out_of_range("filter", std::string(text), "on or off");
+  spec->options = with_option(spec->options, BoundOptions::kFilter, text == "on");
+  return {};
+}
+
 Status set_parameter(Parameter key, std::string_view text, CodecSpec* spec) {
   switch (key) {
     case Parameter::kStep:
@@ -119,12 +174,17 @@ Status set_parameter(Parameter key, std::string_view text, CodecSpec* spec) {
     case Parameter::kFraction:
       spec->mantissa = 0;
       return read_number(key, text, "a number", &spec->step);
+    case Parameter::kBound:
+      return read_number(key, text, "a number", &spec->bound);
+    case Parameter::kScale:
+      return read_scale(text, spec);
     case Parameter::kMantissa:
       spec->step = 0;
       return read_small(key, text, &spec->mantissa);
     case Parameter::kBits:
       return read_small(key, text, &spec->bits);
     case Parameter::kGroup:
+      return read_group(text, spec);
     case Parameter::kBucket:
       return read_number(key, text, "a whole number", &spec->group);
     case Parameter::kSample:
@@ -156,14 +216,9 @@ Status set_parameter(Parameter key, std::string_view text, CodecSpec* spec) {
       return out_of_range(parameter_key(key), std::string(text),
                           dtypes_text(find_limits(spec->id)->cast_dtypes));
     case Parameter::kRounding:
-      if (text == "nearest") {
-        spec->rounding = Rounding::kNearest;
-      } else if (text == "stochastic") {
-        spec->rounding = Rounding::kStochastic;
-      } else {
-        return out_of_range("rounding", std::string(text), "nearest or stochastic");
-      }
-      return {};
+      return read_rounding(text, spec);
+    case Parameter::kFilter:
+      return read_filter(text, spec);
   }
   return {};
 }
@@ -176,6 +231,10 @@ std::string parameter_text(Parameter key, const CodecSpec& spec) {
     case Parameter::kClip:
     case Parameter::kFraction:
       return double_text(spec.step);
+    case Parameter::kBound:
+      return double_text(spec.bound);
+    case Parameter::kScale:
+      return std::string(scale_name(spec.scale));
     case Parameter::kMantissa:
       return std::to_string(spec.mantissa);
     case Parameter::kBits:
@@ -185,6 +244,7 @@ std::string parameter_text(Parameter key, const CodecSpec& spec) {
       return std::string(dtype_key(spec.cast_dtype));
     case Parameter::kGroup:
     case Parameter::kBucket:
+      if (has_option(spec.options, BoundOptions::kPerPart)) return "tensor";
       return std::to_string(spec.group);
     case Parameter::kRounding:
       return spec.rounding == Rounding::kNearest ? "nearest" : "stochastic";
@@ -194,6 +254,8 @@ std::string parameter_text(Parameter key, const CodecSpec& spec) {
       return (spec.variant & kQsgdMax) != 0 ? "max" : "l2";
     case Parameter::kCoding:
       return (spec.variant & kQsgdElias) != 0 ? "elias" : "fixed";
+    case Parameter::kFilter:
+      return has_option(spec.options, BoundOptions::kFilter) ? "on" : "off";
     case Parameter::kSeed:
       return std::to_string(spec.seed);
     case Parameter::kBlock:
@@ -206,8 +268,8 @@ std::string parameter_text(Parameter key, const CodecSpec& spec) {
 // reader should not have to know by heart.
 bool is_shown(Parameter key, const CodecSpec& spec, const CodecSpec& defaults) {
   if (key == Parameter::kStep && spec.mantissa != 0) return false;
-  if (key == Parameter::kBits || key == Parameter::kDtype || key == Parameter::kFormat ||
-      key == Parameter::kFraction) {
+  if (key == Parameter::kBits || key == Parameter::kBound || key == Parameter::kDtype ||
+      key == Parameter::kFormat || key == Parameter::kFraction) {
     return true;
   }
   return parameter_text(key, spec) != parameter_text(key, defaults);
@@ -276,11 +338,49 @@ Status check_step(const CodecSpec& spec, const CodecLimits& limits) {
     return out_of_range("mantissa", std::to_string(spec.mantissa),
                         mantissa_form ? range_text(kMantissaRange) : "0 for this codec");
   }
-  const RealRange range = mantissa_form ? RealRange{} : limits.quantizer_step;
+  const bool takes_step = !mantissa_form && spec.id != CodecId::kErrorBounded;
+  const RealRange range = takes_step ? limits.quantizer_step : RealRange{};
   if (range.contains(spec.step)) return {};
   return out_of_range(key_name(spec.id, {Parameter::kClip, Parameter::kFraction, Parameter::kStep}),
                       double_text(spec.step),
                       mantissa_form ? "0 if mantissa is given" : range_text(range));
+}
+
+Status check_bound(const CodecSpec& spec) {
+  const bool bounded = spec.id == CodecId::kErrorBounded;
+  const auto scale = static_cast<std::uint32_t>(spec.scale);
+  const auto options = static_cast<std::uint32_t>(spec.options);
+  if (bounded ? !is_bound_scale(spec.scale) : scale != 0) {
+    return out_of_range("scale", std::to_string(scale),
+                        bounded ? "rms, range, absmax or absolute" : "0 for this codec");
+  }
+  if (options > (bounded ? kAllBoundOptions : 0)) {
+    return out_of_range("options", std::to_string(options),
+                        bounded ? "at most 3" : "0 for this codec");
+  }
+  if (has_option(spec.options, BoundOptions::kPerPart) && spec.group != kPerPartGroup) {
+    return out_of_range("group", std::to_string(spec.group), "4096 for one scale for each part");
+  }
+  const RealRange range = bounded ? bound_range(spec.scale, spec.rounding) : RealRange{};
+  if (range.contains(spec.bound)) return {};
+  return out_of_range(
+      "bound", double_text(spec.bound),
+      range_text(range) + (bounded ? " for scale " + std::string(scale_name(spec.scale)) : ""));
+}
+
+Status check_rounding(const CodecSpec& spec, const CodecLimits& limits) {
+  const std::uint32_t roundings = roundings_of(limits, spec.mantissa);
+  const auto rounding = static_cast<std::uint32_t>(spec.rounding);
+  if (!has_number(roundings, rounding)) {
+    std::string range = roundings_text(roundings);
+    if (spec.id == CodecId::kNearLossless) {
+      range += " with a step; error_bounded rounds to steps with noise";
+    }
+    return out_of_range("rounding", std::to_string(rounding), range);
+  }
+  const bool is_seeded = has_number(roundings, static_cast<std::uint32_t>(Rounding::kStochastic));
+  if (is_seeded || spec.seed == 0) return {};
+  return out_of_range("seed", std::to_string(spec.seed), "0 for this codec");
 }
 
 }  // namespace
@@ -309,15 +409,8 @@ Status check_spec(const CodecSpec& spec) {
     return out_of_range(key_name(spec.id, {Parameter::kNorm, Parameter::kSample}),
                         std::to_string(spec.variant), range_text(limits->variant));
   }
-  const auto rounding = static_cast<std::uint32_t>(spec.rounding);
-  if (!has_number(limits->roundings, rounding)) {
-    return out_of_range("rounding", std::to_string(rounding), roundings_text(limits->roundings));
-  }
-  const bool is_seeded =
-      has_number(limits->roundings, static_cast<std::uint32_t>(Rounding::kStochastic));
-  if (!is_seeded && spec.seed != 0) {
-    return out_of_range("seed", std::to_string(spec.seed), "0 for this codec");
-  }
+  GRADWIRE_RETURN_IF_ERROR(check_rounding(spec, *limits));
+  GRADWIRE_RETURN_IF_ERROR(check_bound(spec));
   if (!kBlockValuesRange.contains(spec.block_values)) {
     return out_of_range("block", std::to_string(spec.block_values), range_text(kBlockValuesRange));
   }

@@ -10,6 +10,7 @@
 
 #include "codec/block_codec.h"
 #include "codec/coded_block.h"
+#include "codec/part_scales.h"
 #include "core/thread_pool.h"
 
 namespace gradwire {
@@ -36,6 +37,7 @@ inline constexpr std::uint64_t kLeastBytesOfThread = std::uint64_t{1} << 18;
 struct Workspace::Impl {
   internal::BlockScratch scratch;  // of the calling thread
   std::vector<std::unique_ptr<internal::BlockScratch>> others;
+  internal::PartScaleScratch part_scales;
   std::unique_ptr<internal::ThreadPool> pool;
 
   // Threads for that much work; their scratch is there afterwards. May throw std::bad_alloc.

@@ -68,22 +68,17 @@ Status check_place(const FrameHeader& header) {
   if (header.segment >= header.segment_count) {
     return bad_field(header, HeaderField::segment, "less than segment_count");
   }
-  for (const HeaderField field : {HeaderField::reserved_15, HeaderField::reserved_35}) {
-    if (header_field_text(header, field) != "0") return bad_field(header, field, "0");
-  }
   return {};
 }
 
 // Step form: 16 + level; exponent form: 1.
 bool is_table(const FrameHeader& header) noexcept {
   if (!is_coded(header.codec)) return header.table == 0;
-  const bool step_form = header.codec == CodecId::kNearLossless && header.mantissa == 0;
-  return is_coded_table(step_form, header.table);
+  return is_coded_table(is_step_form(header.codec, header.mantissa), header.table);
 }
 
 Status check_step(const FrameHeader& header, const CodecLimits& limits) {
   const bool mantissa_form = header.codec == CodecId::kNearLossless && header.mantissa != 0;
-  const RealRange range = mantissa_form ? RealRange{} : limits.quantizer_step;
   if (header.codec == CodecId::kNearLossless) {
     const bool has_step = std::bit_cast<std::uint64_t>(header.quantizer_step) != 0;
     if (has_step == (header.mantissa != 0)) {
@@ -96,8 +91,26 @@ Status check_step(const FrameHeader& header, const CodecLimits& limits) {
   } else if (header.mantissa != 0) {
     return bad_field(header, HeaderField::mantissa, "0 for this codec");
   }
+  const RealRange range = header.codec == CodecId::kErrorBounded
+                              ? bound_range(header.scale, header.rounding)
+                          : mantissa_form ? RealRange{}
+                                          : limits.quantizer_step;
   if (!range.contains(header.quantizer_step)) {
     return bad_field(header, HeaderField::quantizer_step, range_text(range));
+  }
+  return {};
+}
+
+Status check_bound(const FrameHeader& header) {
+  const bool bounded = header.codec == CodecId::kErrorBounded;
+  if (bounded ? !is_bound_scale(header.scale) : header.scale != BoundScale::kNone) {
+    return bad_field(header, HeaderField::scale, bounded ? "1 to 4" : "none for this codec");
+  }
+  if (static_cast<unsigned>(header.options) > (bounded ? kAllBoundOptions : 0)) {
+    return bad_field(header, HeaderField::options, bounded ? "at most 3" : "none for this codec");
+  }
+  if (has_option(header.options, BoundOptions::kPerPart) && header.group != kPerPartGroup) {
+    return bad_field(header, HeaderField::group, "4096 for one scale for each part");
   }
   return {};
 }
@@ -118,12 +131,17 @@ Status check_codec(const FrameHeader& header) {
   if (header.rounding > Rounding::kStochastic) {
     return bad_field(header, HeaderField::rounding, "0 or 1");
   }
+  const std::uint32_t roundings = roundings_of(*limits, header.mantissa);
+  if (!has_number(roundings, static_cast<std::uint32_t>(header.rounding))) {
+    return bad_field(header, HeaderField::rounding, roundings_text(roundings));
+  }
   if (!kBlockValuesRange.contains(header.block_values)) {
     return bad_field(header, HeaderField::block_values, "a multiple of 4096 from 4096 to 1048576");
   }
   if (!limits->group.contains(header.group)) {
     return bad_field(header, HeaderField::group, range_text(limits->group));
   }
+  GRADWIRE_RETURN_IF_ERROR(check_bound(header));
   GRADWIRE_RETURN_IF_ERROR(check_step(header, *limits));
   if (!limits->variant.contains(header.variant)) {
     return bad_field(header, HeaderField::variant, range_text(limits->variant));
@@ -184,8 +202,8 @@ std::uint32_t mantissa_bits(DType dtype) noexcept {
 // What format.md 3.1 and 3.2 ask of a coded block's mantissa and plane.
 Status check_mantissa(const FrameHeader& header, std::uint32_t block, const BlockEntry& entry) {
   constexpr std::uint32_t kMostLaneBits = 9;
-  const bool step_form = header.codec == CodecId::kNearLossless && header.mantissa == 0;
-  const std::uint32_t most = step_form ? 0 : mantissa_bits(header.dtype);
+  const std::uint32_t most =
+      is_step_form(header.codec, header.mantissa) ? 0 : mantissa_bits(header.dtype);
   if (entry.mantissa > most) {
     return bad_entry(block, "mantissa", entry.mantissa, "at most " + std::to_string(most));
   }

@@ -39,6 +39,15 @@ std::string text_of(Rounding rounding) {
                                                    : "unknown",
                rounding);
 }
+std::string text_of(BoundScale scale) { return named(scale_name(scale), scale); }
+std::string text_of(BoundOptions options) {
+  const auto bits = static_cast<unsigned>(options);
+  if (bits > kAllBoundOptions) return std::to_string(bits);
+  const bool filter = has_option(options, BoundOptions::kFilter);
+  const bool per_part = has_option(options, BoundOptions::kPerPart);
+  if (filter && per_part) return "filter, group=tensor";
+  return filter ? "filter" : per_part ? "group=tensor" : "none";
+}
 std::string text_of(CodecId codec) { return named(codec_name(codec), codec); }
 std::string text_of(DType dtype) {
   if (dtype == DType{0}) return "none";

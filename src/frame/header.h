@@ -29,14 +29,14 @@
   FIELD(12, std::uint8_t, table)           \
   FIELD(13, Schedule, schedule)            \
   FIELD(14, Rounding, rounding)            \
-  FIELD(15, std::uint8_t, reserved_15)     \
+  FIELD(15, BoundScale, scale)             \
   FIELD(16, std::uint32_t, group)          \
   FIELD(20, std::uint32_t, block_values)   \
   FIELD(24, double, quantizer_step)        \
   FIELD(32, std::uint8_t, mantissa)        \
   FIELD(33, std::uint8_t, bits)            \
   FIELD(34, DType, cast_dtype)             \
-  FIELD(35, std::uint8_t, reserved_35)     \
+  FIELD(35, BoundOptions, options)         \
   FIELD(36, std::uint32_t, world)          \
   FIELD(40, std::uint32_t, sender)         \
   FIELD(44, std::uint32_t, segment)        \

@@ -44,7 +44,10 @@ inline constexpr std::uint32_t kQsgdMax = 1;    // the scale is the largest magn
 inline constexpr std::uint32_t kQsgdElias = 2;  // Elias codes, not fixed width
 
 inline constexpr Range kBlockValuesRange{4096, 1048576, 4096};
-inline constexpr Range kMantissaRange{2, 16, 1};
+inline constexpr Range kMantissaRange{1, 16, 1};
+inline constexpr unsigned kAllBoundOptions = 3;
+// One scale for each part: its values still go in groups of this many.
+inline constexpr std::uint32_t kPerPartGroup = 4096;
 // Numbers of built-in tables (format.md 5.3).
 inline constexpr std::uint8_t kExponentTable = 1;
 inline constexpr std::uint8_t kFirstStepTable = 16;
@@ -84,7 +87,35 @@ std::string dtypes_text(std::uint32_t set);
 std::string roundings_text(std::uint32_t set);
 
 constexpr bool is_coded(CodecId codec) noexcept {
-  return codec == CodecId::kLossless || codec == CodecId::kNearLossless;
+  return codec == CodecId::kLossless || codec == CodecId::kNearLossless ||
+         codec == CodecId::kErrorBounded;
+}
+// Coded codecs: values in the step form; else the exponent form.
+constexpr bool is_step_form(CodecId codec, std::uint32_t mantissa) noexcept {
+  return codec == CodecId::kErrorBounded || (codec == CodecId::kNearLossless && mantissa == 0);
+}
+// Roundings of a codec; near_lossless rounds with noise to a mantissa only.
+constexpr std::uint32_t roundings_of(const CodecLimits& limits, std::uint32_t mantissa) noexcept {
+  const bool step_form = limits.id == CodecId::kNearLossless && mantissa == 0;
+  return step_form ? CodecLimits{}.roundings : limits.roundings;
+}
+
+constexpr bool is_bound_scale(BoundScale scale) noexcept {
+  return scale >= BoundScale::kRms && scale <= BoundScale::kAbsolute;
+}
+// Bounds of `error_bounded`. X, which the step is made of, is the bound, or twice the bound for
+// `nearest`, whose error is half a step. Relative to the RMS it has the range of near_lossless; a
+// step beyond the largest magnitude or the range would leave nothing, one below 2^-10 of it no
+// token; absolute: the normal float32.
+constexpr RealRange bound_range(BoundScale scale, Rounding rounding) noexcept {
+  switch (scale) {
+    case BoundScale::kRms:
+      return rounding == Rounding::kNearest ? RealRange{0x1p-9, 4} : RealRange{0x1p-8, 8};
+    case BoundScale::kAbsolute:
+      return {0x1p-126, 0x1p127};
+    default:
+      return {0x1p-10, 1};
+  }
 }
 
 // Whether the header of a frame with coded blocks may name this table.

@@ -2,6 +2,22 @@
 
 namespace gradwire {
 
+std::string_view scale_name(BoundScale scale) noexcept {
+  switch (scale) {
+    case BoundScale::kNone:
+      return "none";
+    case BoundScale::kRms:
+      return "rms";
+    case BoundScale::kRange:
+      return "range";
+    case BoundScale::kAbsMax:
+      return "absmax";
+    case BoundScale::kAbsolute:
+      return "absolute";
+  }
+  return "unknown";
+}
+
 std::string_view op_name(Op op) noexcept {
   switch (op) {
     case Op::kNone:

@@ -26,6 +26,9 @@ std::uint32_t quantize_step(const std::uint32_t* values, std::uint32_t count, st
                             std::uint32_t q_max, std::uint8_t* tokens, std::uint16_t* lane_bits) {
   return quantize_step_ref(values, count, k, q_max, tokens, lane_bits);
 }
+SquareSum square_sum(const std::uint32_t* values, std::uint32_t count, std::int32_t top) {
+  return square_sum_ref<Float32Format>(values, count, top);
+}
 void group_scales(const std::uint32_t* values, std::uint32_t group, std::uint32_t groups,
                   std::uint64_t factor, GroupScale* scales) {
   for (std::uint32_t g = 0; g < groups; ++g) {
@@ -153,6 +156,14 @@ GroupScale group_scale(const std::uint32_t* values, std::uint32_t count, std::ui
   if (!has_fast_squares(top)) return group_scale_ref<Float32Format>(values, count, factor);
   return scale_from_squares(fast_squares(values, count, top), count, top - Float32Format::kBias,
                             factor);
+}
+
+SquareSum square_sum(const std::uint32_t* values, std::uint32_t count, std::int32_t top) {
+  const auto n = static_cast<std::uint32_t>(hn::Lanes(D32()));
+  const std::uint32_t whole = has_fast_squares(top) ? count / n * n : 0;
+  SquareSum sum = square_sum_ref<Float32Format>(values + whole, count - whole, top);
+  sum.add({fast_squares(values, whole, top), whole});
+  return sum;
 }
 
 // One step for all groups after the other: each ends in a chain of operations across lanes, during
@@ -424,6 +435,7 @@ namespace gradwire::internal {
 
 HWY_EXPORT(group_scale);
 HWY_EXPORT(group_scales);
+HWY_EXPORT(square_sum);
 HWY_EXPORT(quantize_step);
 HWY_EXPORT(dequantize_step);
 HWY_EXPORT(any_escape);
@@ -440,6 +452,11 @@ GroupScale group_scale_simd(const std::uint32_t* values, std::uint32_t count,
 void group_scales_simd(const std::uint32_t* values, std::uint32_t group, std::uint32_t groups,
                        std::uint64_t factor, GroupScale* scales) noexcept {
   GRADWIRE_DISPATCH(group_scales)(values, group, groups, factor, scales);
+}
+
+SquareSum square_sum_simd(const std::uint32_t* values, std::uint32_t count,
+                          std::int32_t top) noexcept {
+  return GRADWIRE_DISPATCH(square_sum)(values, count, top);
 }
 
 std::uint32_t quantize_step_simd(const std::uint32_t* values, std::uint32_t count, std::int32_t k,

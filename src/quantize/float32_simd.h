@@ -18,6 +18,10 @@ GroupScale group_scale_simd(const std::uint32_t* values, std::uint32_t count,
 void group_scales_simd(const std::uint32_t* values, std::uint32_t group, std::uint32_t groups,
                        std::uint64_t factor, GroupScale* scales) noexcept;
 
+// Of finite values with exponent fields up to `top`.
+SquareSum square_sum_simd(const std::uint32_t* values, std::uint32_t count,
+                          std::int32_t top) noexcept;
+
 std::uint32_t quantize_step_simd(const std::uint32_t* values, std::uint32_t count, std::int32_t k,
                                  std::uint32_t q_max, std::uint8_t* tokens,
                                  std::uint16_t* lane_bits) noexcept;

@@ -13,37 +13,16 @@ constexpr std::uint32_t kChunk = 256;
 // From here on 2^(137 - A) is a normal float32 and subnormals are too small for s.
 constexpr std::int32_t kFastTop = 11;
 
-struct SquareSum {
-  std::uint64_t sum = 0;     // of s^2
-  std::uint32_t finite = 0;  // values counted
-  std::int32_t top = 1;      // A: largest exponent field, at least 1
-};
-
-// Any type, any values.
+// A of any values: the largest exponent field of a finite one, at least 1.
 template <typename Format>
-SquareSum square_sum(const typename Format::Bits* values, std::uint32_t count) noexcept {
-  using Wide = typename Format::Wide;
-  SquareSum result;
+std::int32_t finite_top(const typename Format::Bits* values, std::uint32_t count) noexcept {
+  std::int32_t top = 1;
   for (std::uint32_t i = 0; i < count; ++i) {
-    const Wide magnitude = values[i] & Format::kMagnitude;
+    const typename Format::Wide magnitude = values[i] & Format::kMagnitude;
     if (magnitude >= Format::kInfinity) continue;
-    result.top =
-        std::max(result.top, static_cast<std::int32_t>(magnitude >> Format::kMantissaBits));
-    ++result.finite;
+    top = std::max(top, static_cast<std::int32_t>(magnitude >> Format::kMantissaBits));
   }
-  constexpr std::uint32_t kDown = Format::kMantissaBits > 10 ? Format::kMantissaBits - 10 : 0;
-  constexpr std::uint32_t kUp = Format::kMantissaBits < 10 ? 10 - Format::kMantissaBits : 0;
-  for (std::uint32_t i = 0; i < count; ++i) {
-    const Wide magnitude = values[i] & Format::kMagnitude;
-    if (magnitude >= Format::kInfinity) continue;
-    const auto field = static_cast<std::int32_t>(magnitude >> Format::kMantissaBits);
-    const Wide significand =
-        (magnitude & Format::kMantissaMask) + (field > 0 ? Format::kHidden : 0);
-    const std::int32_t shift = std::min(result.top - std::max(field, 1), 12);  // s has 11 bits
-    const std::uint64_t s = ((significand << kUp) >> kDown) >> shift;
-    result.sum += s * s;
-  }
-  return result;
+  return top;
 }
 
 // For float32, when all values are finite and A is at least kFastTop: s is then
@@ -73,13 +52,36 @@ std::uint64_t fast_square_sum(const std::uint32_t* values, std::uint32_t count,
 
 }  // namespace
 
+template <typename Format>
+SquareSum square_sum_ref(const typename Format::Bits* values, std::uint32_t count,
+                         std::int32_t top) noexcept {
+  using Wide = typename Format::Wide;
+  SquareSum result;
+  constexpr std::uint32_t kDown = Format::kMantissaBits > 10 ? Format::kMantissaBits - 10 : 0;
+  constexpr std::uint32_t kUp = Format::kMantissaBits < 10 ? 10 - Format::kMantissaBits : 0;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const Wide magnitude = values[i] & Format::kMagnitude;
+    if (magnitude >= Format::kInfinity) continue;
+    const auto field = static_cast<std::int32_t>(magnitude >> Format::kMantissaBits);
+    const Wide significand =
+        (magnitude & Format::kMantissaMask) + (field > 0 ? Format::kHidden : 0);
+    const std::int32_t shift = std::min(top - std::max(field, 1), 12);  // s has 11 bits
+    const std::uint64_t s = ((significand << kUp) >> kDown) >> shift;
+    result.sum += s * s;
+    ++result.finite;
+  }
+  return result;
+}
+
 std::uint64_t scale_factor(double x) noexcept { return static_cast<std::uint64_t>(x * x * 0x1p28); }
 
-GroupScale scale_from_squares(std::uint64_t sum, std::uint32_t count, std::int32_t top,
+GroupScale scale_from_squares(std::uint64_t sum, std::uint64_t count, std::int32_t top,
                               std::uint64_t factor) noexcept {
   GroupScale result;
   result.finite = true;
-  const std::uint64_t y = sum * 256 / count * factor;
+  // floor(256 S / c) without overflow for any S.
+  const std::uint64_t mean = sum / count * 256 + sum % count * 256 / count;
+  const std::uint64_t y = mean * factor;
   result.vanishes = y == 0;
   if (result.vanishes) return result;
   // (log2 y - 36) / 2, rounded down: an arithmetic shift.
@@ -107,17 +109,27 @@ GroupScale group_scale_ref(const typename Format::Bits* values, std::uint32_t co
   if (result.zero) return result;
 
   const auto top = static_cast<std::int32_t>(largest >> Format::kMantissaBits);
-  SquareSum squares;
-  bool fast = false;
   if constexpr (Format::kMantissaBits == Float32Format::kMantissaBits) {
-    fast = top >= kFastTop && top < Format::kExponentMax;
-    if (fast) squares = {fast_square_sum(values, count, top), count, top};
+    if (top >= kFastTop && top < Format::kExponentMax) {
+      return scale_from_squares(fast_square_sum(values, count, top), count, top - Format::kBias,
+                                factor);
+    }
   }
-  if (!fast) squares = square_sum<Format>(values, count);
+  const std::int32_t finite = finite_top<Format>(values, count);
+  const SquareSum squares = square_sum_ref<Format>(values, count, finite);
   result.finite = squares.finite > 0;
   if (!result.finite) return result;
-  return scale_from_squares(squares.sum, squares.finite, squares.top - Format::kBias, factor);
+  return scale_from_squares(squares.sum, squares.finite, finite - Format::kBias, factor);
 }
+
+template SquareSum square_sum_ref<Float32Format>(const std::uint32_t*, std::uint32_t,
+                                                 std::int32_t) noexcept;
+template SquareSum square_sum_ref<Float64Format>(const std::uint64_t*, std::uint32_t,
+                                                 std::int32_t) noexcept;
+template SquareSum square_sum_ref<Float16Format>(const std::uint16_t*, std::uint32_t,
+                                                 std::int32_t) noexcept;
+template SquareSum square_sum_ref<BFloat16Format>(const std::uint16_t*, std::uint32_t,
+                                                  std::int32_t) noexcept;
 
 template GroupScale group_scale_ref<Float32Format>(const std::uint32_t*, std::uint32_t,
                                                    std::uint64_t) noexcept;

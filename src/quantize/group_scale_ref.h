@@ -22,14 +22,38 @@ struct GroupScale {
 // floor(X^2 2^28), X^2 rounded to double once; 2^-8 <= x <= 8.
 std::uint64_t scale_factor(double x) noexcept;
 
+// S and c of section 8, which add up where A is the same. Exact up to 2^42 values.
+struct SquareSum {
+  std::uint64_t sum = 0;     // of s^2
+  std::uint64_t finite = 0;  // values counted
+
+  void add(const SquareSum& other) noexcept {
+    sum += other.sum;
+    finite += other.finite;
+  }
+};
+// `top` is A, the largest exponent field of the values that are finite, at least 1.
+template <typename Format>
+SquareSum square_sum_ref(const typename Format::Bits* values, std::uint32_t count,
+                         std::int32_t top) noexcept;
+
 // k from S, c (at least 1) and the unbiased A: y and j of section 8.
-GroupScale scale_from_squares(std::uint64_t sum, std::uint32_t count, std::int32_t top,
+GroupScale scale_from_squares(std::uint64_t sum, std::uint64_t count, std::int32_t top,
                               std::uint64_t factor) noexcept;
 
 // k of `count` values, 1 <= count <= kMaxGroup.
 template <typename Format>
 GroupScale group_scale_ref(const typename Format::Bits* values, std::uint32_t count,
                            std::uint64_t factor) noexcept;
+
+extern template SquareSum square_sum_ref<Float32Format>(const std::uint32_t*, std::uint32_t,
+                                                        std::int32_t) noexcept;
+extern template SquareSum square_sum_ref<Float64Format>(const std::uint64_t*, std::uint32_t,
+                                                        std::int32_t) noexcept;
+extern template SquareSum square_sum_ref<Float16Format>(const std::uint16_t*, std::uint32_t,
+                                                        std::int32_t) noexcept;
+extern template SquareSum square_sum_ref<BFloat16Format>(const std::uint16_t*, std::uint32_t,
+                                                         std::int32_t) noexcept;
 
 extern template GroupScale group_scale_ref<Float32Format>(const std::uint32_t*, std::uint32_t,
                                                           std::uint64_t) noexcept;

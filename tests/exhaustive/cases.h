@@ -40,6 +40,9 @@ void add_float32_cases(std::vector<ExhaustiveCase>* cases);
 void add_half_cases(std::vector<ExhaustiveCase>* cases);
 // near_lossless of float16 and bfloat16: every k, every T and M.
 void add_half_near_lossless_cases(std::vector<ExhaustiveCase>* cases);
+// Stochastic rounding to steps: bound and grid over all float32 patterns, and the mean of 10^8
+// draws.
+void add_stochastic_cases(std::vector<ExhaustiveCase>* cases);
 // encode() and decode() of whole frames of float32, float16 and bfloat16.
 void add_codec_cases(std::vector<ExhaustiveCase>* cases);
 // 10^9 random groups through frames of lossy codecs, and 10^5 random collectives; all follow from

@@ -105,7 +105,10 @@ void add_codec_cases(std::vector<ExhaustiveCase>* cases) {
   for (const char* const text :
        {"lossless", "near_lossless", "near_lossless:step=1,group=64", "near_lossless:mantissa=6",
         "block:bits=8,rounding=nearest", "block:bits=4,group=128,rounding=nearest", "int8", "int4",
-        "cast:dtype=bf16", "cast:dtype=fp16", "natural", "mxfp8", "mxfp4"}) {
+        "cast:dtype=bf16", "cast:dtype=fp16", "natural", "mxfp8", "mxfp4", "fine", "coarse",
+        "compso", "error_bounded:bound=0.01,scale=absmax,rounding=nearest",
+        "error_bounded:bound=0.001,scale=absolute,filter=on",
+        "near_lossless:mantissa=1,rounding=stochastic"}) {
     add_frames(text, DType::kFloat32, kFloat32Chunks / kChunksOfFrame, cases);
   }
   for (const DType dtype : {DType::kFloat16, DType::kBFloat16}) {

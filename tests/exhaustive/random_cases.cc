@@ -95,13 +95,15 @@ struct CollectiveCheck {
 }  // namespace
 
 void add_random_cases(std::uint64_t seed, std::vector<ExhaustiveCase>* cases) {
-  constexpr std::uint64_t kGroups = std::uint64_t{1} << 27;  // of each codec: 1.07 x 10^9 in all
+  constexpr std::uint64_t kGroups = std::uint64_t{1} << 27;  // of each codec: 1.5 x 10^9 in all
   constexpr std::uint64_t kGroupsOfChunk = kFrameValues / kGroupValues;
   for (const char* const text :
        {"near_lossless:group=64", "near_lossless:step=1,group=64", "near_lossless:step=.3,group=64",
-        "near_lossless:mantissa=6,group=64", "block:bits=8,rounding=nearest,group=64",
-        "block:bits=4,rounding=nearest,group=64", "block:bits=8,group=64",
-        "block:bits=4,group=64"}) {
+        "near_lossless:mantissa=6,group=64", "error_bounded:bound=1,group=64",
+        "error_bounded:bound=.01,scale=range,group=64,filter=on",
+        "near_lossless:mantissa=1,rounding=stochastic,group=64",
+        "block:bits=8,rounding=nearest,group=64", "block:bits=4,rounding=nearest,group=64",
+        "block:bits=8,group=64", "block:bits=4,group=64"}) {
     const CodecSpec spec = *CodecSpec::parse(text);
     cases->push_back(
         {.name = "random groups of " + std::string(text),

@@ -49,6 +49,7 @@ struct Mismatch {
 CodecSpec codec(std::string_view text) { return CodecSpec::parse(text).value(); }
 
 void near_lossless_for_all(Call& call) { call.options.codec = codec("near_lossless"); }
+void unbiased_for_all(Call& call) { call.options.codec = codec("unbiased"); }
 void int8_for_all(Call& call) { call.options.codec = codec("block:bits=8,rounding=stochastic"); }
 void feedback_for_all(Call& call) { call.feedback.emplace(); }
 
@@ -64,6 +65,12 @@ std::vector<Mismatch> mismatches() {
        "group", "256", "512", near_lossless_for_all},
       {"CodecStep", [](Call& call) { call.options.codec = codec("near_lossless:step=0.5"); },
        "quantizer_step", "0.00575", "0.5", near_lossless_for_all},
+      {"CodecBound", [](Call& call) { call.options.codec = codec("coarse"); }, "quantizer_step",
+       "0.125", "1", unbiased_for_all},
+      {"CodecScale", [](Call& call) { call.options.codec = codec("unbiased:scale=absmax"); },
+       "scale", "rms", "absmax", unbiased_for_all},
+      {"CodecOptions", [](Call& call) { call.options.codec = codec("unbiased:filter=on"); },
+       "options", "none", "filter", unbiased_for_all},
       {"CodecBits",
        [](Call& call) { call.options.codec = codec("block:bits=6,rounding=stochastic"); }, "bits",
        "8", "6", int8_for_all},

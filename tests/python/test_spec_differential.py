@@ -64,11 +64,31 @@ BASELINES = {
 }  # fmt: skip
 
 
+def bounded_text(chance: random.Random, group: str) -> str:
+    """Of error_bounded, without the block."""
+    rounding = chance.choice(["nearest", "stochastic"])
+    scale = chance.choice(["rms", "range", "absmax", "absolute"])
+    if scale == "rms":
+        bound = min(max(2 ** chance.uniform(-8, 3), 2**-8), 8.0)
+        bound /= 2 if rounding == "nearest" else 1
+    elif scale == "absolute":
+        bound = 2 ** chance.choice([chance.uniform(-20, 3), chance.uniform(-126, 127)])
+    else:
+        bound = min(max(2 ** chance.uniform(-10.5, 0.5), 2**-10), 1.0)
+    seed = f",{seed_text(chance)}" if chance.random() < 0.5 else ""
+    return (f"error_bounded:bound={bound!r},scale={scale},{chance.choice([group, 'group=tensor'])},"
+            f"rounding={rounding},filter={chance.choice(['on', 'off'])}{seed}")  # fmt: skip
+
+
 def random_spec(chance: random.Random) -> tuple[str, int]:
     """A codec's text and a dtype's number."""
     block = f"block={4096 * chance.randint(1, 3)}"
     group = f"group={64 * chance.choice([1, 1, 2, 4, 5, 64])}"
-    name = chance.choice(["cast", "block", "lossless", "step", "mantissa", *BASELINES])
+    name = chance.choice(
+        ["bounded", "bounded", "cast", "block", "lossless", "step", "mantissa", *BASELINES]
+    )
+    if name == "bounded":
+        return f"{bounded_text(chance, group)},{block}", 1
     if name == "cast":
         return f"cast:dtype={chance.choice(['fp16', 'bf16'])},{block}", chance.choice([1, 2])
     if name == "block":
@@ -84,8 +104,9 @@ def random_spec(chance: random.Random) -> tuple[str, int]:
     if name == "step":
         step = min(max(2 ** chance.uniform(-8, 3), 2**-8), 8.0)
         return f"near_lossless:step={step!r},{group},{block}", chance.choice([1, 2, 3, 4])
-    mantissa = f"mantissa={chance.randint(2, 16)}"
-    return f"near_lossless:{mantissa},{group},{block}", chance.choice([1, 2, 3, 4])
+    noise = f",rounding=stochastic,{seed_text(chance)}" if chance.random() < 0.5 else ""
+    mantissa = f"mantissa={chance.randint(1, 16)}"
+    return f"near_lossless:{mantissa},{group}{noise},{block}", chance.choice([1, 2, 3, 4])
 
 
 def random_values(chance: random.Random, dtype: int, count: int) -> np.ndarray:

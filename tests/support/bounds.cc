@@ -27,31 +27,49 @@ bool has_nonfinite(const Group& group) {
 
 int bias_of(const FloatLayout& layout) { return (1 << (layout.exponent - 1)) - 1; }
 
-// near_lossless: half of 2^floor(log2(X RMS)), RMS of the finite values, within the exponents that
-// the type has. The encoder's RMS is cut, never above this one; 1e-12 covers the rounding of the
-// sum here, which is in units of the largest, as squares may leave binary64.
-double half_step(const Group& group, double x) {
-  double largest = 0;
-  for (std::size_t i = group.begin; i < group.end; ++i) {
-    const double value = std::abs(group.given.value(i));
-    if (std::isfinite(value)) largest = std::max(largest, value);
-  }
-  if (largest == 0) return 0;
-  const int unit = std::ilogb(largest);
-  double squares = 0;
-  double finite = 0;
+// The scale of near_lossless and error_bounded: RMS, range or largest magnitude of the finite
+// values. Squares of float64 leave binary64.
+long double scale_of(const Group& group, BoundScale scale) {
+  long double squares = 0;
+  long double finite = 0;
+  long double lowest = kInfinity;
+  long double highest = -kInfinity;
   for (std::size_t i = group.begin; i < group.end; ++i) {
     const double value = group.given.value(i);
     if (!std::isfinite(value)) continue;
-    squares += std::ldexp(value, -unit) * std::ldexp(value, -unit);
+    squares += static_cast<long double>(value) * value;
     finite += 1;
+    lowest = std::min<long double>(lowest, value);
+    highest = std::max<long double>(highest, value);
   }
-  const int exponent = unit + std::ilogb(x * std::sqrt(squares / finite) * (1 + 1e-12));
+  if (finite == 0) return 0;
+  switch (scale) {
+    case BoundScale::kRange:
+      return highest - lowest;
+    case BoundScale::kAbsMax:
+      return std::max(-lowest, highest);
+    case BoundScale::kAbsolute:
+      return 1;
+    default:
+      return std::sqrt(squares / finite);
+  }
+}
+
+// The largest error of the step form: 2^floor(log2(X scale)), within the exponents that the type
+// has; half of it for `nearest`. The encoder's scale is cut, never above this one; 1e-12 covers the
+// rounding here.
+double step_bound(const Group& group, const CodecSpec& spec) {
+  const bool nearest = spec.rounding == Rounding::kNearest;
+  const bool bounded = spec.id == CodecId::kErrorBounded;
+  const long double x = !bounded ? spec.step : nearest ? 2 * spec.bound : spec.bound;
+  const long double scale = scale_of(group, bounded ? spec.scale : BoundScale::kRms);
+  if (scale == 0) return 0;  // every value is on the finest grid, or an outlier
+  const int exponent = std::ilogb(x * scale * (1 + 1e-12L));
   const FloatLayout layout = float_layout(group.given.dtype);
   const int bias = bias_of(layout);
   const int least = 1 - bias - static_cast<int>(layout.mantissa);
   // At the least exponent every value is on the grid.
-  return exponent <= least ? 0 : std::ldexp(0.5, std::min(exponent, bias));
+  return exponent <= least ? 0 : std::ldexp(nearest ? 0.5 : 1, std::min(exponent, bias));
 }
 
 // block: the scale is the largest magnitude, rounded up to bfloat16; 0 for groups that are kept.
@@ -124,10 +142,13 @@ double baseline_step(const Group& group, const CodecSpec& spec) {
 
 double bound_of(const CodecSpec& spec, DType dtype, double value, double group_step) {
   switch (spec.id) {
+    case CodecId::kErrorBounded:
+      return group_step;
     case CodecId::kNearLossless:
       if (spec.mantissa == 0) return group_step;
       if (spec.mantissa >= float_layout(dtype).mantissa) return 0;
-      return std::ldexp(std::abs(value), -(spec.mantissa + 1));
+      return std::ldexp(std::abs(value),
+                        -(spec.mantissa + (spec.rounding == Rounding::kNearest ? 1 : 0)));
     case CodecId::kBlock:
       return group_step * (spec.rounding == Rounding::kNearest ? 0.5 : 1.0) * (1 + 0x1p-10);
     case CodecId::kCast:
@@ -160,10 +181,19 @@ std::string violation(const char* what, std::size_t index, double given, double 
   return text;
 }
 
-std::string group_violation(const CodecSpec& spec, const Group& group, const Tensor& decoded) {
+// Whether an error as large as the bound is beyond it.
+bool is_strict(const CodecSpec& spec) {
+  return spec.rounding == Rounding::kStochastic &&
+         (spec.id == CodecId::kErrorBounded || spec.id == CodecId::kNearLossless);
+}
+
+// `scaled`: the values that share the group's scale.
+std::string group_violation(const CodecSpec& spec, const Group& group, const Group& scaled,
+                            const Tensor& decoded) {
   double step = 0;
   if (spec.id == CodecId::kBlock) step = block_step(group, spec);
-  if (spec.id == CodecId::kNearLossless && spec.mantissa == 0) step = half_step(group, spec.step);
+  const bool near_lossless = spec.id == CodecId::kNearLossless && spec.mantissa == 0;
+  if (spec.id == CodecId::kErrorBounded || near_lossless) step = step_bound(scaled, spec);
   if (spec.id >= CodecId::kNatural) step = baseline_step(group, spec);
   for (std::size_t i = group.begin; i < group.end; ++i) {
     const double x = group.given.value(i);
@@ -181,7 +211,8 @@ std::string group_violation(const CodecSpec& spec, const Group& group, const Ten
       if (!std::isinf(y) || std::signbit(x) != std::signbit(y)) {
         return violation("must overflow", i, x, y, bound);
       }
-    } else if (!(std::abs(x - y) <= bound)) {
+    } else if (!(std::abs(x - y) <= bound) ||
+               (is_strict(spec) && x != y && std::abs(x - y) == bound)) {
       return violation("beyond the bound", i, x, y, bound);
     }
   }
@@ -213,7 +244,9 @@ std::string bound_violation(const CodecSpec& spec, const Tensor& given, const Te
     const std::uint64_t size = spec.group != 0 ? spec.group : piece_end - piece;
     for (std::uint64_t begin = piece; begin < piece_end; begin += size) {
       const Group group{given, begin, std::min(begin + size, piece_end)};
-      std::string text = group_violation(spec, group, decoded);
+      const Group part{given, 0, given.count};
+      const bool per_part = has_option(spec.options, BoundOptions::kPerPart);
+      std::string text = group_violation(spec, group, per_part ? part : group, decoded);
       if (!text.empty()) return text;
     }
     piece = piece_end;

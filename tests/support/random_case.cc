@@ -57,6 +57,31 @@ void add_baseline_fields(Random& random, CodecSpec* spec) {
   }
 }
 
+void make_error_bounded(Random& random, CodecSpec* spec) {
+  spec->scale = static_cast<BoundScale>(pick(random, 1, 4));
+  if (pick(random, 0, 2) > 0) {
+    spec->rounding = Rounding::kStochastic;
+    spec->seed = random();
+  }
+  spec->options = static_cast<BoundOptions>(pick(random, 0, 3));
+  spec->group = has_option(spec->options, BoundOptions::kPerPart)
+                    ? 4096
+                    : static_cast<std::uint32_t>(64 * pick(random, 1, pick(random, 0, 3) ? 8 : 64));
+  const bool nearest = spec->rounding == Rounding::kNearest;
+  switch (spec->scale) {
+    case BoundScale::kRms:
+      spec->bound = std::clamp(std::exp2(uniform(random, -8.5, 3.5)), 0x1p-8, 8.0);
+      if (nearest) spec->bound /= 2;
+      break;
+    case BoundScale::kAbsolute:
+      spec->bound =
+          std::exp2(pick(random, 0, 3) ? uniform(random, -20, 3) : uniform(random, -126, 127));
+      break;
+    default:
+      spec->bound = std::clamp(std::exp2(uniform(random, -10.5, 0.5)), 0x1p-10, 1.0);
+  }
+}
+
 CodecSpec random_spec(Random& random, CodecId codec) {
   CodecSpec spec;
   spec.id = codec;
@@ -75,9 +100,16 @@ CodecSpec random_spec(Random& random, CodecId codec) {
         spec.seed = random();
       }
       break;
+    case CodecId::kErrorBounded:
+      make_error_bounded(random, &spec);
+      break;
     case CodecId::kNearLossless:
       if (pick(random, 0, 1) == 0) {
-        spec.mantissa = static_cast<std::uint8_t>(pick(random, 2, 16));
+        spec.mantissa = static_cast<std::uint8_t>(pick(random, 1, 16));
+        if (pick(random, 0, 1) == 0) {
+          spec.rounding = Rounding::kStochastic;
+          spec.seed = random();
+        }
       } else {
         spec.step = std::clamp(std::exp2(uniform(random, -8.5, 3.5)), 0x1p-8, 8.0);
       }

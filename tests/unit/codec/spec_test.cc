@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <cfenv>
 #include <functional>
 #include <string>
 
@@ -58,6 +59,36 @@ TEST(Spec, CanonicalText) {
   EXPECT_EQ(canonical("near_lossless:step=1"), "near_lossless:step=1");
   EXPECT_EQ(canonical("near_lossless:mantissa=6"), "near_lossless:mantissa=6");
   EXPECT_EQ(canonical("lossless:group=64"), "lossless:group=64");
+  EXPECT_EQ(canonical("near_lossless:seed=3,rounding=stochastic,mantissa=1"),
+            "near_lossless:mantissa=1,rounding=stochastic,seed=3");
+  EXPECT_EQ(canonical("error_bounded"), "error_bounded:bound=0.125");
+  EXPECT_EQ(canonical("unbiased"), "error_bounded:bound=0.125");
+  EXPECT_EQ(canonical("fine"), "error_bounded:bound=0.03125");
+  EXPECT_EQ(canonical("coarse:seed=7"), "error_bounded:bound=1,seed=7");
+  EXPECT_EQ(canonical("compso"), "error_bounded:bound=0.004,scale=range,group=tensor,filter=on");
+  EXPECT_EQ(canonical("compso:group=4096"),
+            "error_bounded:bound=0.004,scale=range,group=4096,filter=on");
+  EXPECT_EQ(canonical("compso:filter=off,group=256,scale=rms,rounding=nearest"),
+            "error_bounded:bound=0.004,rounding=nearest");
+}
+
+// The caller's rounding mode must not make another step of the same text.
+TEST(Spec, NumbersDoNotDependOnTheRoundingMode) {
+  constexpr const char* kTexts[] = {
+      "near_lossless:step=0.1", "near_lossless:step=0.00575", "terngrad:clip=2.7",
+      "error_bounded:bound=0.01", "error_bounded:bound=1.23456789e-7,scale=absolute"};
+  for (const char* const text : kTexts) {
+    const CodecSpec expected = *CodecSpec::parse(text);
+    for (const int mode : {FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO}) {
+      std::fesetround(mode);
+      const Result<CodecSpec> spec = CodecSpec::parse(text);
+      const std::string canonical_text = spec.ok() ? spec->to_string() : "";
+      std::fesetround(FE_TONEAREST);
+      ASSERT_TRUE(spec.ok()) << text << ", mode " << mode;
+      EXPECT_EQ(*spec, expected) << text << ", mode " << mode;
+      EXPECT_EQ(canonical_text, expected.to_string()) << mode;
+    }
+  }
 }
 
 TEST(Spec, TextRoundTrips) {
@@ -65,7 +96,10 @@ TEST(Spec, TextRoundTrips) {
        {"none", "cast:dtype=fp16,block=1048576", "block:bits=4,group=4096,seed=1", "lossless",
         "near_lossless:step=0.00390625", "near_lossless:step=8,group=64",
         "near_lossless:step=0.1,group=4096,block=4096", "near_lossless:step=0.30000000000000004",
-        "near_lossless:mantissa=2", "near_lossless:mantissa=16"}) {
+        "near_lossless:mantissa=2", "near_lossless:mantissa=16", "compso", "fine", "coarse:seed=1",
+        "near_lossless:mantissa=1,rounding=stochastic,seed=9",
+        "error_bounded:bound=1e-30,scale=absolute,group=64,rounding=nearest,filter=on",
+        "error_bounded:bound=0.3,scale=absmax,group=tensor,block=8192"}) {
     const Result<CodecSpec> spec = CodecSpec::parse(text);
     ASSERT_TRUE(spec.ok()) << text << ": " << spec.error().to_string();
     const Result<CodecSpec> again = CodecSpec::parse(spec->to_string());
@@ -80,8 +114,8 @@ TEST(Spec, UnknownCodecListsAll) {
     const Error error = parse_error(text);
     EXPECT_EQ(error.code, ErrorCode::kUnknownCodec) << text;
     EXPECT_EQ(error.field, "codec");
-    for (const char* name :
-         {"none", "cast", "block", "lossless", "near_lossless", "int8", "int4"}) {
+    for (const char* name : {"none", "cast", "block", "lossless", "near_lossless", "error_bounded",
+                             "int8", "int4", "fine", "unbiased", "coarse", "compso"}) {
       EXPECT_NE(error.message.find(name), std::string::npos) << error.message;
     }
   }
@@ -91,7 +125,8 @@ TEST(Spec, UnknownParameterListsThoseOfTheCodec) {
   const Error error = parse_error("near_lossless:stp=1");
   EXPECT_EQ(error.code, ErrorCode::kUnknownParameter);
   EXPECT_EQ(error.field, "stp");
-  EXPECT_NE(error.message.find("it takes step, mantissa, group, block"), std::string::npos);
+  EXPECT_NE(error.message.find("it takes step, mantissa, group, rounding, seed, block"),
+            std::string::npos);
   for (const char* text : {"none:group=64", "cast:bits=8", "lossless:step=1", "int8:dtype=bf16",
                            "none:", "none:,", "none:block=4096,", "lossless:=4", "int8: bits=8"}) {
     EXPECT_EQ(parse_error(text).code, ErrorCode::kUnknownParameter) << text;
@@ -137,9 +172,31 @@ TEST(Spec, OutOfRangeNamesFieldValueAndRange) {
                          {"near_lossless:step=1e999", "step"},
                          {"near_lossless:step=1x", "step"},
                          {"near_lossless:mantissa=0", "mantissa"},
-                         {"near_lossless:mantissa=1", "mantissa"},
                          {"near_lossless:mantissa=17", "mantissa"},
-                         {"near_lossless:mantissa=262", "mantissa"}}) {
+                         {"near_lossless:mantissa=262", "mantissa"},
+                         {"near_lossless:rounding=stochastic", "rounding"},
+                         {"near_lossless:seed=1", "seed"},
+                         {"error_bounded:bound=0", "bound"},
+                         {"error_bounded:bound=-0.5", "bound"},
+                         {"error_bounded:bound=nan", "bound"},
+                         {"error_bounded:bound=inf", "bound"},
+                         {"error_bounded:bound=1e-310", "bound"},
+                         {"error_bounded:bound=0.0039", "bound"},
+                         {"error_bounded:bound=8.001", "bound"},
+                         {"error_bounded:bound=4.001,rounding=nearest", "bound"},
+                         {"error_bounded:bound=x", "bound"},
+                         {"error_bounded:scale=range,bound=1.001", "bound"},
+                         {"error_bounded:scale=absmax,bound=0.0009", "bound"},
+                         {"error_bounded:scale=absolute,bound=1e-310", "bound"},
+                         {"error_bounded:scale=absolute,bound=1.8e38", "bound"},
+                         {"error_bounded:scale=max", "scale"},
+                         {"error_bounded:scale=none", "scale"},
+                         {"error_bounded:scale=", "scale"},
+                         {"error_bounded:filter=yes", "filter"},
+                         {"error_bounded:rounding=up", "rounding"},
+                         {"error_bounded:group=row", "group"},
+                         {"error_bounded:group=100", "group"},
+                         {"near_lossless:group=tensor", "group"}}) {
     const Error found = parse_error(bad.text);
     EXPECT_EQ(found.code, ErrorCode::kOutOfRange) << bad.text;
     EXPECT_EQ(found.field, bad.field) << bad.text;
@@ -194,6 +251,18 @@ TEST(Spec, TwiceWithoutValueOrExcludedIsInvalid) {
   }
 }
 
+// group=tensor and filter are options of one number: each leaves the other alone.
+TEST(Spec, OptionsOfErrorBounded) {
+  const CodecSpec tensor = *CodecSpec::parse("error_bounded:group=tensor");
+  EXPECT_EQ(tensor.options, BoundOptions::kPerPart);
+  EXPECT_EQ(tensor.group, 4096u);
+  EXPECT_EQ(CodecSpec::parse("error_bounded:filter=on")->options, BoundOptions::kFilter);
+  EXPECT_EQ(CodecSpec::parse("compso:filter=off")->options, BoundOptions::kPerPart);
+  EXPECT_EQ(CodecSpec::parse("compso:group=64")->options, BoundOptions::kFilter);
+  const Error error = parse_error("error_bounded:bound=9");
+  EXPECT_EQ(error.message, "bound is 9, must be from 0.00390625 to 8 for scale rms");
+}
+
 TEST(Spec, CheckFindsWhatNoTextCanSay) {
   const auto error_of = [](const char* text, const std::function<void(CodecSpec&)>& change) {
     CodecSpec spec = *CodecSpec::parse(text);
@@ -218,6 +287,17 @@ TEST(Spec, CheckFindsWhatNoTextCanSay) {
   EXPECT_EQ(error_of("cast", [](CodecSpec& s) { s.cast_dtype = DType{0}; }).field, "dtype");
   EXPECT_EQ(error_of("near_lossless", [](CodecSpec& s) { s.mantissa = 6; }).field, "step");
   EXPECT_EQ(error_of("near_lossless", [](CodecSpec& s) { s.step = 0; }).field, "step");
+  EXPECT_EQ(error_of("near_lossless", [](CodecSpec& s) { s.bound = 1; }).field, "bound");
+  EXPECT_EQ(error_of("none", [](CodecSpec& s) { s.bound = -0.0; }).field, "bound");
+  EXPECT_EQ(error_of("none", [](CodecSpec& s) { s.scale = BoundScale::kRms; }).field, "scale");
+  EXPECT_EQ(error_of("int8", [](CodecSpec& s) { s.options = BoundOptions::kFilter; }).field,
+            "options");
+  EXPECT_EQ(error_of("fine", [](CodecSpec& s) { s.options = BoundOptions{4}; }).field, "options");
+  EXPECT_EQ(error_of("fine", [](CodecSpec& s) { s.scale = BoundScale::kNone; }).field, "scale");
+  EXPECT_EQ(error_of("fine", [](CodecSpec& s) { s.scale = BoundScale{5}; }).field, "scale");
+  EXPECT_EQ(error_of("fine", [](CodecSpec& s) { s.step = 1; }).field, "step");
+  EXPECT_EQ(error_of("fine", [](CodecSpec& s) { s.mantissa = 6; }).field, "mantissa");
+  EXPECT_EQ(error_of("compso", [](CodecSpec& s) { s.group = 256; }).field, "group");
 }
 
 TEST(Spec, TextOfASpecWithoutCodec) {

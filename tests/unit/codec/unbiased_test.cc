@@ -68,7 +68,9 @@ TEST(UnbiasedCodecCheck, FindsABias) {
 
 INSTANTIATE_TEST_SUITE_P(Claims, UnbiasedCodec,
                          ::testing::Values("int4", "natural", "terngrad", "hadamard", "qsgd",
-                                           "qsgd:bits=2,norm=max,coding=elias"),
+                                           "qsgd:bits=2,norm=max,coding=elias", "coarse",
+                                           "unbiased", "error_bounded:scale=range,group=tensor",
+                                           "near_lossless:mantissa=1,rounding=stochastic"),
                          [](const auto& one) {
                            return test::case_name({one.param, DType::kFloat32});
                          });

@@ -70,8 +70,10 @@ const std::vector<BadField>& bad_fields() {
       {"near_lossless:mantissa=6", "table", [](FrameHeader& h) { h.table = 16; }},
       {"none", "schedule", [](FrameHeader& h) { h.schedule = Schedule{2}; }},
       {"int8", "rounding", [](FrameHeader& h) { h.rounding = Rounding{2}; }},
-      {"none", "reserved_15", [](FrameHeader& h) { h.reserved_15 = 1; }},
-      {"none", "reserved_35", [](FrameHeader& h) { h.reserved_35 = 128; }},
+      {"none", "rounding", [](FrameHeader& h) { h.rounding = Rounding::kStochastic; }},
+      {"near_lossless", "rounding", [](FrameHeader& h) { h.rounding = Rounding::kStochastic; }},
+      {"none", "scale", [](FrameHeader& h) { h.scale = BoundScale::kRms; }},
+      {"none", "options", [](FrameHeader& h) { h.options = BoundOptions{128}; }},
       {"none", "variant", [](FrameHeader& h) { h.variant = 1u << 31; }},
       {"qsgd", "variant", [](FrameHeader& h) { h.variant = 4; }},
       {"cocktail", "variant", [](FrameHeader& h) { h.variant = 0; }},
@@ -103,7 +105,6 @@ const std::vector<BadField>& bad_fields() {
       {"near_lossless", "mantissa", [](FrameHeader& h) { h.quantizer_step = 0; }},
       {"near_lossless", "mantissa", [](FrameHeader& h) { h.mantissa = 6; }},
       {"near_lossless:mantissa=6", "mantissa", [](FrameHeader& h) { h.mantissa = 17; }},
-      {"near_lossless:mantissa=6", "mantissa", [](FrameHeader& h) { h.mantissa = 1; }},
       {"lossless", "mantissa", [](FrameHeader& h) { h.mantissa = 6; }},
       {"int8", "bits", [](FrameHeader& h) { h.bits = 7; }},
       {"int8", "bits", [](FrameHeader& h) { h.bits = 0; }},
@@ -122,8 +123,33 @@ const std::vector<BadField>& bad_fields() {
   return kFields;
 }
 
+// Those of error_bounded, and its fields in frames of another codec.
+const std::vector<BadField>& bad_bound_fields() {
+  static const std::vector<BadField> kFields = {
+      {"error_bounded", "mantissa", [](FrameHeader& h) { h.mantissa = 6; }},
+      {"error_bounded", "scale", [](FrameHeader& h) { h.scale = BoundScale::kNone; }},
+      {"error_bounded", "scale", [](FrameHeader& h) { h.scale = BoundScale{5}; }},
+      {"error_bounded", "options", [](FrameHeader& h) { h.options = BoundOptions{4}; }},
+      {"error_bounded", "group", [](FrameHeader& h) { h.options = BoundOptions::kPerPart; }},
+      {"error_bounded", "table", [](FrameHeader& h) { h.table = 1; }},
+      {"error_bounded", "quantizer_step", [](FrameHeader& h) { h.quantizer_step = 8.5; }},
+      {"error_bounded", "quantizer_step", [](FrameHeader& h) { h.quantizer_step = 0; }},
+      {"error_bounded", "quantizer_step", [](FrameHeader& h) { h.quantizer_step = 0.0 / 0.0; }},
+      {"error_bounded:bound=4,rounding=nearest", "quantizer_step",
+       [](FrameHeader& h) { h.quantizer_step = 4.5; }},
+      {"compso", "quantizer_step", [](FrameHeader& h) { h.quantizer_step = 1.5; }},
+      {"error_bounded:bound=1,scale=absolute", "quantizer_step",
+       [](FrameHeader& h) { h.quantizer_step = 0x1p128; }},
+      {"near_lossless", "scale", [](FrameHeader& h) { h.scale = BoundScale::kRms; }},
+      {"near_lossless", "options", [](FrameHeader& h) { h.options = BoundOptions::kFilter; }},
+  };
+  return kFields;
+}
+
 TEST(FrameReader, RefusesEveryBadFieldByName) {
-  for (const BadField& bad : bad_fields()) {
+  std::vector<BadField> fields = bad_fields();
+  fields.insert(fields.end(), bad_bound_fields().begin(), bad_bound_fields().end());
+  for (const BadField& bad : fields) {
     Bytes frame = make_frame(bad.spec);
     ASSERT_EQ(describe(error_of(frame)), "no error") << bad.spec;
     test::change_header(frame, bad.change);

@@ -37,12 +37,14 @@ TEST(Header, FieldsLieWhereTheFormatSays) {
   EXPECT_EQ(header.table, 13);
   EXPECT_EQ(static_cast<int>(header.schedule), 14);
   EXPECT_EQ(static_cast<int>(header.rounding), 15);
+  EXPECT_EQ(static_cast<int>(header.scale), 16);
   EXPECT_EQ(header.group, 0x14131211u);
   EXPECT_EQ(header.block_values, 0x18171615u);
   EXPECT_EQ(std::bit_cast<std::uint64_t>(header.quantizer_step), 0x201F1E1D1C1B1A19u);
   EXPECT_EQ(header.mantissa, 33);
   EXPECT_EQ(header.bits, 34);
   EXPECT_EQ(static_cast<int>(header.cast_dtype), 35);
+  EXPECT_EQ(static_cast<int>(header.options), 36);
   EXPECT_EQ(header.world, 0x28272625u);
   EXPECT_EQ(header.sender, 0x2C2B2A29u);
   EXPECT_EQ(header.segment, 0x302F2E2Du);
@@ -90,6 +92,8 @@ TEST(Header, TextUsesNamesWhereThereAreSome) {
   header.schedule = Schedule::kDirect;
   header.rounding = Rounding::kStochastic;
   header.quantizer_step = 0.00575;
+  header.scale = BoundScale::kAbsMax;
+  header.options = static_cast<BoundOptions>(3);
   header.value_count = ~std::uint64_t{0};
   EXPECT_EQ(header_field_text(header, HeaderField::op), "all_reduce");
   EXPECT_EQ(header_field_text(header, HeaderField::phase), "result");
@@ -99,6 +103,14 @@ TEST(Header, TextUsesNamesWhereThereAreSome) {
   EXPECT_EQ(header_field_text(header, HeaderField::codec), "near_lossless");
   EXPECT_EQ(header_field_text(header, HeaderField::schedule), "direct");
   EXPECT_EQ(header_field_text(header, HeaderField::rounding), "stochastic");
+  EXPECT_EQ(header_field_text(header, HeaderField::scale), "absmax");
+  EXPECT_EQ(header_field_text(header, HeaderField::options), "filter, group=tensor");
+  header.options = BoundOptions::kFilter;
+  EXPECT_EQ(header_field_text(header, HeaderField::options), "filter");
+  header.options = BoundOptions::kPerPart;
+  EXPECT_EQ(header_field_text(header, HeaderField::options), "group=tensor");
+  header.options = BoundOptions::kNone;
+  EXPECT_EQ(header_field_text(header, HeaderField::options), "none");
   EXPECT_EQ(header_field_text(header, HeaderField::quantizer_step), "0.00575");
   EXPECT_EQ(header_field_text(header, HeaderField::value_count), "18446744073709551615");
 }

@@ -16,7 +16,7 @@ SECONDS ?= 60
 
 # What `make bench` measures; by default gradients that it makes itself.
 FILES ?= out/bench/gradients.safetensors
-CODECS ?= cast:dtype=bf16 int8 int4 near_lossless near_lossless:mantissa=6 lossless
+CODECS ?= cast:dtype=bf16 int8 int4 fine unbiased coarse near_lossless near_lossless:mantissa=6 lossless
 
 .NOTPARALLEL:
 .PHONY: build package release demo compare compare-full test test-tsan test-compat bench bench-peers \

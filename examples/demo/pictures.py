@@ -17,8 +17,12 @@ COLORS = {
     "none": "#6b7280",
     "bf16": "#d97706",
     "int8": "#9333ea",
+    "int4": "#c026d3",
     "lossless": "#0891b2",
     "near_lossless": "#16a34a",
+    "fine": "#2563eb",
+    "unbiased": "#4f46e5",
+    "coarse": "#dc2626",
 }
 SMOOTHED = 10  # steps that a point of a loss curve is the mean of
 

@@ -2,7 +2,9 @@
 
 from gradwire.compare.settings import DEBIAN_FOLDER as DEBIAN_FOLDER
 
-CODECS = ("none", "bf16", "int8", "lossless", "near_lossless")
+CODECS = (
+    "none", "bf16", "int8", "int4", "lossless", "near_lossless", "fine", "unbiased", "coarse",
+)  # fmt: skip
 
 SEED = 20
 STEPS = 240

@@ -27,7 +27,7 @@ inline constexpr std::uint32_t kMaxBatch = kMaxGroup / 64;
 struct CodedScratch {
   // One group. `values` is storage for numbers of any size.
   alignas(64) std::array<std::byte, kMaxGroup * sizeof(std::uint64_t)> values;
-  // Like `values`: the group rounded to nearest, or halves as float32; the group rounded with noise.
+  // Like `values`: the group rounded to nearest, or halves as float32; rounded with noise.
   alignas(64) std::array<std::byte, kMaxGroup * sizeof(std::uint64_t)> changed;
   alignas(64) std::array<std::byte, kMaxGroup * sizeof(std::uint64_t)> noisy;
   alignas(64) std::array<std::uint16_t, kMaxGroup> lane_bits;

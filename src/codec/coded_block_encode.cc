@@ -6,6 +6,7 @@
 #include "codec/coded_block.h"
 #include "codec/fused_groups.h"
 #include "codec/group_rule.h"
+#include "codec/table_rule.h"
 #include "core/bit_array.h"
 #include "core/byte_writer.h"
 #include "core/fp_environment.h"
@@ -25,55 +26,6 @@ constexpr std::int16_t kUndefinedScale = INT16_MIN + 1;  // no finite value: the
 template <typename T>
 void grow(std::vector<T>* buffer, std::uint64_t size) {
   if (buffer->size() < size) buffer->resize(static_cast<std::size_t>(size));
-}
-
-// The tokens that `frequencies` let the encoder use: both kinds of tables have one run of them.
-std::uint32_t largest_step(const Frequencies& frequencies) noexcept {
-  std::uint32_t largest = 0;
-  for (std::uint32_t token = 0; token <= kStepTokenMax; ++token) {
-    if (!step_token_exists(token)) continue;
-    if (frequencies[token] == 0) break;
-    largest = step_token_last(token);
-  }
-  return largest;
-}
-
-TokenRange exponent_range(const Frequencies& frequencies) noexcept {
-  TokenRange range;
-  while (frequencies[range.first] == 0 && range.first < kExponentTokenMax) ++range.first;
-  range.last = range.first;
-  while (range.last < kExponentTokenMax && frequencies[range.last + 1] != 0) ++range.last;
-  return range;
-}
-
-template <typename Format>
-TableForm step_table_form() noexcept {
-  TableForm form;
-  form.lane_bits = step_lane_bits(Format::kMantissaBits);
-  form.value_bits = 8 * sizeof(typename Format::Bits);
-  form.fixed = 1u << kTokenEscape | 1u << 0 | 1u << 2;
-  for (std::uint32_t token = 0; token <= kStepTokenMax; ++token) {
-    if (step_token_exists(token)) form.run |= 1u << token;
-  }
-  return form;
-}
-
-template <typename Format>
-TableForm exponent_table_form(MantissaSplit split) noexcept {
-  TableForm form;
-  form.lane_bits = exponent_lane_bits(split);
-  form.value_bits = 8 * sizeof(typename Format::Bits);
-  form.fixed = 1u << kTokenEscape | 1u << kExponentZero;
-  form.run = (1u << (kExponentTokenMax + 1)) - 1;
-  return form;
-}
-
-// Every how manyth group is looked at to choose a table. All of each where the coder of one lane
-// takes far longer anyway, else a quarter. A 64th of the values takes a few percent of the time of
-// the vector coder.
-constexpr std::uint32_t sample_stride(std::uint64_t values) noexcept {
-  if (values < 4096) return 1;
-  return values < 8192 ? 2 : values < 32768 ? 4 : values < 131072 ? 16 : 32;
 }
 
 // Encodes the groups of one block from the last to the first.

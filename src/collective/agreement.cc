@@ -15,8 +15,9 @@ using enum HeaderField;
 
 // In groups, the first difference of the first group counts.
 constexpr HeaderFieldSet kCallFields{op, dtype, reduction, codec};
-constexpr HeaderFieldSet kCodecFields{rounding, scale, group, block_values, quantizer_step, mantissa,
-                                      bits, cast_dtype, options, seed, variant};
+constexpr HeaderFieldSet kCodecFields{rounding,       scale,    group,  block_values,
+                                      quantizer_step, mantissa, bits,   cast_dtype,
+                                      options,        seed,     variant};
 constexpr HeaderFieldSet kStepFields{step};
 constexpr HeaderFieldSet kPlaceFields{
     coder,         table,    schedule, world,      sender,      segment,     phase,

@@ -74,9 +74,9 @@ TEST(Spec, CanonicalText) {
 
 // The caller's rounding mode must not make another step of the same text.
 TEST(Spec, NumbersDoNotDependOnTheRoundingMode) {
-  constexpr const char* kTexts[] = {
-      "near_lossless:step=0.1", "near_lossless:step=0.00575", "terngrad:clip=2.7",
-      "error_bounded:bound=0.01", "error_bounded:bound=1.23456789e-7,scale=absolute"};
+  constexpr const char* kTexts[] = {"near_lossless:step=0.1", "near_lossless:step=0.00575",
+                                    "terngrad:clip=2.7", "error_bounded:bound=0.01",
+                                    "error_bounded:bound=1.23456789e-7,scale=absolute"};
   for (const char* const text : kTexts) {
     const CodecSpec expected = *CodecSpec::parse(text);
     for (const int mode : {FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO}) {

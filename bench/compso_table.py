@@ -55,7 +55,8 @@ def main() -> int:
     arguments = parser.parse_args()
     bounds = {eb: f"compso:bound={eb}" for eb in PUBLISHED}
     measured = measure(arguments.gradwire, arguments.file, [*bounds.values(), *OURS])
-    print("| | COMPSO's rule: bits | ratio | L2 error | here: bits | their entropy | ratio | L2 error |")
+    print("| | COMPSO's rule: bits | ratio | L2 error "
+          "| here: bits | their entropy | ratio | L2 error |")  # fmt: skip
     print("|---|---|---|---|---|---|---|---|")
     for eb, codec in bounds.items():
         print(row(f"`{codec}`", PUBLISHED[eb], measured[codec]))

@@ -17,14 +17,19 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 RUN = [sys.executable, str(ROOT / "examples" / "demo" / "run.py")]
-CODECS = ["none", "bf16", "int8", "lossless", "near_lossless"]
+CODECS = ["none", "bf16", "int8", "int4", "lossless", "near_lossless", "fine", "unbiased",
+          "coarse"]  # fmt: skip
 # Least and most ratio, and most relative L2 error of the mean of two ranks.
 PLAUSIBLE = {
     "none": (1.0, 1.0, 1e-7),
     "bf16": (2.0, 2.0, 4e-3),
     "int8": (3.8, 3.9, 2e-2),
+    "int4": (7.6, 7.8, 4e-1),
     "lossless": (1.1, 1.4, 1e-7),
     "near_lossless": (3.05, 3.6, 2.4e-3),
+    "fine": (4.0, 5.2, 2.5e-2),
+    "unbiased": (5.3, 7.5, 1e-1),
+    "coarse": (11.0, 18.0, 6e-1),
 }
 
 

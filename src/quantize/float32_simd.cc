@@ -9,6 +9,7 @@
 #include "hwy/highway.h"
 
 // After foreach_target.h, which includes this file once per target.
+#include "core/int_conversions-inl.h"
 #include "core/simd_dispatch.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -96,7 +97,7 @@ HWY_INLINE std::uint32_t chunk_squares(const std::uint32_t* values, std::uint32_
   const auto n = static_cast<std::uint32_t>(hn::Lanes(d));
   const auto factor = hn::Set(df, scale);
   const auto s_of = [&](std::uint32_t i) HWY_ATTR {
-    return hn::ConvertTo(di, hn::Mul(hn::BitCast(df, hn::LoadU(d, values + i)), factor));
+    return truncate_in_range(hn::Mul(hn::BitCast(df, hn::LoadU(d, values + i)), factor));
   };
   auto sum0 = hn::Zero(di);
   auto sum1 = hn::Zero(di);

@@ -12,6 +12,7 @@
 #include "hwy/highway.h"
 
 // After foreach_target.h, which includes this file once per target.
+#include "core/int_conversions-inl.h"
 #include "core/simd_dispatch.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -109,7 +110,7 @@ HWY_INLINE V32 round_step(V32 x, V32 noise, const StepRounding& rounding) {
   const DF32 df;
   const auto scaled = hn::Mul(hn::BitCast(df, x), rounding.scale);
   const auto magnitude = hn::And(hn::BitCast(di, scaled), hn::Set(di, 0x7FFFFFFF));
-  const auto t = hn::NearestInt(scaled);
+  const auto t = nearest_in_range(scaled);
   const auto q = hn::ShiftRight<16>(hn::Add(t, hn::BitCast(di, noise)));
   const auto point = hn::BitCast(di, hn::Mul(hn::ConvertTo(df, q), rounding.unit));
   const auto kept = hn::IfThenZeroElse(hn::Lt(magnitude, rounding.filter), point);

@@ -14,11 +14,12 @@ class Seeded(Protocol):
     context: dict[str, int]
 
 
-def mix32(x: int) -> int:
-    """lowbias32."""
-    x = (x ^ x >> 16) * 0x7FEB352D & MASK32
-    x = (x ^ x >> 15) * 0x846CA68B & MASK32
-    return x ^ x >> 16
+def mix32(x: int, addend: int) -> int:
+    """triple32 with an addend after the first multiplication."""
+    x = (x ^ x >> 17) * 0xED5AD4BB + addend & MASK32
+    x = (x ^ x >> 11) * 0xAC4C1B51 & MASK32
+    x = (x ^ x >> 15) * 0x31848BAB & MASK32
+    return x ^ x >> 14
 
 
 def mix64(x: int) -> int:
@@ -50,6 +51,5 @@ class Noise:
     def of(self, index: int) -> int:
         """16 bits for the value with this index inside the parameter."""
         pair = index >> 1
-        h = mix32(pair & MASK32 ^ self.key & MASK32)
-        h = mix32(h + (self.key >> 32) + (index >> 33) & MASK32)
+        h = mix32(pair & MASK32 ^ self.key & MASK32, (self.key >> 32) + (index >> 33))
         return h >> 16 if index & 1 else h & 0xFFFF

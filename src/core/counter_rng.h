@@ -18,11 +18,14 @@ constexpr std::uint64_t mix64(std::uint64_t x) noexcept {
   return x ^ (x >> 31);
 }
 
-// lowbias32: two multiplications, bijective, every output bit depends on every input bit.
-constexpr std::uint32_t mix32(std::uint32_t x) noexcept {
-  x = (x ^ (x >> 16)) * 0x7FEB352Du;
-  x = (x ^ (x >> 15)) * 0x846CA68Bu;
-  return x ^ (x >> 16);
+// triple32 (three multiplications, bijective, every output bit depends on every input bit) with an
+// addend after the first one: streams with other addends are no permutations of each other. (With
+// two multiplications, lowbias32, values 256 apart had a measurable correlation of .001.)
+constexpr std::uint32_t mix32(std::uint32_t x, std::uint32_t addend) noexcept {
+  x = (x ^ (x >> 17)) * 0xED5AD4BBu + addend;
+  x = (x ^ (x >> 11)) * 0xAC4C1B51u;
+  x = (x ^ (x >> 15)) * 0x31848BABu;
+  return x ^ (x >> 14);
 }
 
 // Names one stream of noise.
@@ -37,7 +40,7 @@ constexpr std::uint32_t noise_pair(std::uint64_t key, std::uint64_t pair) noexce
   const auto low = static_cast<std::uint32_t>(key);
   const auto high = static_cast<std::uint32_t>(key >> 32);
   const auto upper = static_cast<std::uint32_t>(pair >> 32);
-  return mix32(mix32(static_cast<std::uint32_t>(pair) ^ low) + high + upper);
+  return mix32(static_cast<std::uint32_t>(pair) ^ low, high + upper);
 }
 
 // 16 uniform bits for the value with this index inside its parameter.
@@ -59,7 +62,7 @@ GRADWIRE_ALWAYS_INLINE void fill_noise(std::uint64_t key, std::uint64_t first, s
     const auto base = static_cast<std::uint32_t>(first);
     const std::uint32_t addend = high + static_cast<std::uint32_t>(first >> 32);
     for (std::size_t i = 0; i < run; ++i) {
-      pairs[i] = mix32(mix32((base + static_cast<std::uint32_t>(i)) ^ low) + addend);
+      pairs[i] = mix32((base + static_cast<std::uint32_t>(i)) ^ low, addend);
     }
     first += run;
     pairs += run;

@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <array>
 
-#include "core/counter_rng.h"
 #include "core/float_bits.h"
 #include "quantize/block_int.h"
 #include "quantize/levels.h"
@@ -13,6 +12,7 @@
 
 // After foreach_target.h, which includes this file once per target.
 #include "core/int_conversions-inl.h"
+#include "core/noise_vectors-inl.h"
 #include "core/simd_dispatch.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -38,7 +38,6 @@ bool dequantize(const std::uint8_t* patterns, std::size_t count, std::uint16_t s
 using D32 = hn::ScalableTag<std::uint32_t>;
 using DI32 = hn::RebindToSigned<D32>;
 using DF32 = hn::RebindToFloat<D32>;
-using D16 = hn::Repartition<std::uint16_t, D32>;
 using DI8 = hn::Rebind<std::int8_t, DI32>;
 using V32 = hn::Vec<D32>;
 using VI32 = hn::Vec<DI32>;
@@ -138,13 +137,6 @@ HWY_INLINE void group_scale(const std::uint32_t* values, std::size_t count, std:
 
 // ---- integers ----
 
-HWY_INLINE V32 mix(V32 x) {
-  const D32 d;
-  x = hn::Mul(hn::Xor(x, hn::ShiftRight<16>(x)), hn::Set(d, 0x7FEB352Du));
-  x = hn::Mul(hn::Xor(x, hn::ShiftRight<15>(x)), hn::Set(d, 0x846CA68Bu));
-  return hn::Xor(x, hn::ShiftRight<16>(x));
-}
-
 // Above this the product of inverse and 2^16 may be infinite.
 constexpr float kMostInverse = 0x1p100f;
 
@@ -167,26 +159,9 @@ struct Quantizer {
   }
 };
 
-// Noise of one pair of vectors after the other. `pair`: of the first two values.
-struct Noise {
-  HWY_INLINE Noise(std::uint64_t key, std::uint64_t pair, V32 iota)
-      : low(hn::Set(D32(), static_cast<std::uint32_t>(key))),
-        high(hn::Set(
-            D32(), static_cast<std::uint32_t>(key >> 32) + static_cast<std::uint32_t>(pair >> 32))),
-        counter(hn::Add(iota, hn::Set(D32(), static_cast<std::uint32_t>(pair)))) {}
-  HWY_INLINE void next(VI32* first, VI32* second) {
-    const D32 d;
-    const DI32 di;
-    const hn::Half<D16> half;
-    const auto noise = hn::BitCast(D16(), mix(hn::Add(mix(hn::Xor(counter, low)), high)));
-    counter = hn::Add(counter, hn::Set(d, static_cast<std::uint32_t>(hn::Lanes(d))));
-    *first = hn::BitCast(di, hn::PromoteTo(d, hn::LowerHalf(half, noise)));
-    *second = hn::BitCast(di, hn::PromoteTo(d, hn::UpperHalf(half, noise)));
-  }
-  V32 low, high, counter;
-};
+// 65536 times one half for all: rounding to nearest.
 struct NoNoise {
-  HWY_INLINE void next(VI32* first, VI32* second) { *first = *second = hn::Set(DI32(), 32768); }
+  HWY_INLINE void next(V32* first, V32* second) { *first = *second = hn::Set(D32(), 32768u); }
 };
 
 // `count` is a multiple of two vectors.
@@ -196,9 +171,10 @@ HWY_INLINE void quantize(const std::uint32_t* values, std::size_t count, const Q
   const hn::ScalableTag<std::int8_t> bytes;
   const std::size_t n = hn::Lanes(D32());
   const auto two = [&](std::size_t i, VI32* a, VI32* b) HWY_ATTR {
-    addends.next(a, b);
-    *a = quantizer(values + i, *a);
-    *b = quantizer(values + i + n, *b);
+    V32 first, second;
+    addends.next(&first, &second);
+    *a = quantizer(values + i, hn::BitCast(DI32(), first));
+    *b = quantizer(values + i + n, hn::BitCast(DI32(), second));
   };
   std::size_t i = 0;
   VI32 a, b, c, d;
@@ -267,8 +243,8 @@ void block_int_encode(const std::byte* bytes, std::size_t count, std::uint32_t g
       } else if (*inverse > kMostInverse) {
         plain(first, length, scales);
       } else if (rounding.stochastic) {
-        quantize(values + first, length, quantizer, Noise(rounding.key, pair + first / 2, iota),
-                 integers + first);
+        quantize(values + first, length, quantizer,
+                 NoiseVectors(rounding.key, pair + first / 2, iota), integers + first);
       } else {
         quantize(values + first, length, quantizer, NoNoise(), integers + first);
       }

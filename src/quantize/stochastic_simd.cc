@@ -13,6 +13,7 @@
 
 // After foreach_target.h, which includes this file once per target.
 #include "core/int_conversions-inl.h"
+#include "core/noise_vectors-inl.h"
 #include "core/simd_dispatch.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -40,7 +41,6 @@ ValueRange value_range(const std::uint32_t* values, std::size_t count) {
 using D32 = hn::ScalableTag<std::uint32_t>;
 using DI32 = hn::RebindToSigned<D32>;
 using DF32 = hn::RebindToFloat<D32>;
-using D16 = hn::Repartition<std::uint16_t, D32>;
 using V32 = hn::Vec<D32>;
 using VI32 = hn::Vec<DI32>;
 
@@ -51,35 +51,6 @@ constexpr std::int32_t kFastMin = -108;
 constexpr std::int32_t kFastMax = kStepFastMax;
 
 constexpr std::int32_t bits_of(float x) { return std::bit_cast<std::int32_t>(x); }
-
-HWY_INLINE V32 mix(V32 x) {
-  const D32 d;
-  x = hn::Mul(hn::Xor(x, hn::ShiftRight<16>(x)), hn::Set(d, 0x7FEB352Du));
-  x = hn::Mul(hn::Xor(x, hn::ShiftRight<15>(x)), hn::Set(d, 0x846CA68Bu));
-  return hn::Xor(x, hn::ShiftRight<16>(x));
-}
-
-// The noise of one value after the other from an even index on; its pairs are counted in 32 bits.
-struct Noise {
-  HWY_INLINE explicit Noise(NoisePlace place) {
-    const D32 d;
-    const std::uint64_t pair = place.index / 2;
-    low = hn::Set(d, static_cast<std::uint32_t>(place.key));
-    high = hn::Set(
-        d, static_cast<std::uint32_t>(place.key >> 32) + static_cast<std::uint32_t>(pair >> 32));
-    counter = hn::Add(hn::Iota(d, 0), hn::Set(d, static_cast<std::uint32_t>(pair)));
-  }
-  // Of two vectors of values.
-  HWY_INLINE void next(V32* first, V32* second) {
-    const D32 d;
-    const hn::Half<D16> half;
-    const auto noise = hn::BitCast(D16(), mix(hn::Add(mix(hn::Xor(counter, low)), high)));
-    counter = hn::Add(counter, hn::Set(d, static_cast<std::uint32_t>(hn::Lanes(d))));
-    *first = hn::PromoteTo(d, hn::LowerHalf(half, noise));
-    *second = hn::PromoteTo(d, hn::UpperHalf(half, noise));
-  }
-  V32 low, high, counter;
-};
 
 // Splits the values into what goes through vectors and what does not: an odd first one, the last
 // ones, or all where the count of pairs would leave 32 bits.
@@ -132,7 +103,8 @@ bool round_to_step(const std::uint32_t* values, std::uint32_t count, StepGrid gr
   const StepRounding rounding = {hn::Set(DF32(), power_of_two(16 - grid.k)),
                                  hn::Set(DF32(), power_of_two(grid.k)),
                                  hn::Set(DI32(), grid.filter ? bits_of(0x1p16f) : 0)};
-  Noise noise(moved(place, parts.head));
+  const NoisePlace rest = moved(place, parts.head);
+  NoiseVectors noise(rest.key, rest.index / 2, hn::Iota(d, 0));
   auto all = hn::Zero(d);
   const std::uint32_t end = parts.head + parts.whole;
   for (std::uint32_t i = parts.head; i < end; i += 2 * n) {
@@ -190,7 +162,8 @@ void round_to_mantissa(const std::uint32_t* values, std::uint32_t count, std::ui
   round_to_mantissa_ref<Float32Format>(values, parts.head, mantissa, place, rounded);
   const int drop = static_cast<int>(Float32Format::kMantissaBits - mantissa);
   const MantissaRounding rounding = {drop, std::max(16 - drop, 0), std::max(drop - 16, 0)};
-  Noise noise(moved(place, parts.head));
+  const NoisePlace rest = moved(place, parts.head);
+  NoiseVectors noise(rest.key, rest.index / 2, hn::Iota(d, 0));
   const std::uint32_t end = parts.head + parts.whole;
   for (std::uint32_t i = parts.head; i < end; i += 2 * n) {
     V32 first, second;

@@ -33,6 +33,9 @@ STEP = "near_lossless:step=0.00575,group=256"
 LOSSLESS = "lossless:group=256"
 LADDER_VALUES = {"f64": 1872, "f16": 186, "bf16": 1530}  # all of these inputs
 INT8 = "block:bits=8,group=64,rounding=stochastic,seed=7"
+# With types other than float32.
+BLOCKS = (INT8, "block:bits=4,group=128,rounding=nearest",
+          "block:bits=6,group=8,rounding=stochastic,seed=1")
 ALL = (
     "none", "cast:dtype=bf16", "cast:dtype=fp16", "block:bits=8,group=64,rounding=nearest",
     "block:bits=4,group=128,rounding=stochastic,seed=9",
@@ -149,6 +152,19 @@ def values() -> list[Case]:
                       "near_lossless:mantissa=6,group=256"):  # fmt: skip
             cases.append(Case(f"{short(codec)}_{name}_ladder", codec, f"ladder_{name}",
                               (LADDER_VALUES[name],), dtype))  # fmt: skip
+        for codec in BLOCKS:
+            cases += [
+                Case(f"{short(codec)}_{name}_normal", codec, f"normal_{name}", (0, 257, 1, 1000),
+                     dtype, tensor=5, first_index=3),
+                Case(f"{short(codec)}_{name}_hard", codec, hard, (1023, 400), dtype),
+                Case(f"{short(codec)}_{name}_ladder", codec, f"ladder_{name}",
+                     (LADDER_VALUES[name],), dtype),
+                Case(f"{short(codec)}_{name}_one", codec, f"normal_{name}", (1,), dtype),
+                Case(f"{short(codec)}_{name}_empty", codec, f"normal_{name}", (), dtype),
+            ]
+    cases += [Case(f"{short(codec)}_above_bf16", codec, "above_bf16_f64", (700,), "float64")
+              for codec in BLOCKS]
+    cases.append(Case("int8_gpt_bf16", INT8, "gpt_bf16", (4608,), "bfloat16"))
     cases += [Case(f"cast_{name}_f64", f"cast:dtype={name}", "specials_f64", (1548,), "float64")
               for name in ("bf16", "fp16")]  # fmt: skip
     cases += [Case("lossless_gpt_bf16", LOSSLESS, "gpt_bf16", (4608,), "bfloat16"),

@@ -140,6 +140,8 @@ def generated_inputs() -> dict[str, np.ndarray]:
         "mostly_zero_bf16": bfloat16_bits(mostly_zero(83, 4130)),
         "mostly_zero_f64": mostly_zero(84, 4130),
         "unforeseen_f32": unforeseen(81, 4608).astype(f32),
+        # Each a little more than a number of bfloat16, which a rounding to float32 takes away.
+        "above_bf16_f64": (exact_bf16[:700].astype(f64).view("<u8") | np.uint64(1)).view(f64),
         "bytes": words[1536:1792].view(np.uint8),
     }  # fmt: skip
 

@@ -228,7 +228,8 @@ def decode_fixed_point(
     is_raw, is_zero = scale_patterns == 0x7FC0, scale_patterns == 0
     check_block(np.count_nonzero(is_raw) == entry.outlier_count, "outlier_count is wrong")
     raw_values = int(groups.lengths[is_raw].sum())
-    check_block(raw_at + 4 * raw_values == len(block), "the sections do not fill the block")
+    raw_end = raw_at + frame.dtype.size * raw_values
+    check_block(raw_end == len(block), "the sections do not fill the block")
     smallest = (127 - 110) << 7  # 2^-110 as bfloat16; patterns of positive numbers are ordered
     is_scale = (scale_patterns >= smallest) & (scale_patterns < 0x7F80)
     check_block(bool(np.all(is_raw | is_zero | is_scale)), "scale out of range")
@@ -241,9 +242,26 @@ def decode_fixed_point(
     counted = groups.spread(is_scale)
     check_block(bool(np.all((integers >= -m) | ~counted)), "integer below -m")
     products = integers.astype(np.float32) * groups.spread(d)
-    values = np.where(counted & (integers != 0), products, np.float32(0)).view("<u4")
-    values[groups.spread(is_raw)] = np.frombuffer(block, "<u4", offset=raw_at)
+    values = of_type(np.where(counted & (integers != 0), products, np.float32(0)), frame.dtype)
+    values[groups.spread(is_raw)] = np.frombuffer(block, frame.dtype.pattern, offset=raw_at)
     return values
+
+
+def of_type(values: np.ndarray, dtype: DType) -> np.ndarray:
+    """Section 4.2: finite float32 as bit patterns of the type, rounded to nearest even, never to
+    Inf."""
+    if dtype.size > 2:
+        return values.astype(f"<f{dtype.size}").view(dtype.pattern)
+    least, bias = step_scales(dtype)
+    most = math.ldexp(2 - 2.0**-dtype.mantissa_bits, bias)
+    # In units of the last place, which below the normal numbers is that of the least one; all of
+    # this is exact in float64, and so is what comes out in the type.
+    exact = values.astype(np.float64)
+    units = np.maximum(np.frexp(exact)[1] - 1 - dtype.mantissa_bits, least)
+    rounded = np.clip(np.ldexp(np.rint(np.ldexp(exact, -units)), units), -most, most)
+    if dtype.name == "bfloat16":  # the upper half of a float32
+        return (rounded.astype("<f4").view("<u4") >> np.uint32(16)).astype("<u2")
+    return rounded.astype("<f2").view("<u2")
 
 
 # ---- section 5: the coder ----

@@ -10,6 +10,7 @@ import math
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 
 import numpy as np
 import xxhash
@@ -25,7 +26,8 @@ from spec_frame import (
 )  # fmt: skip
 from spec_noise import Noise
 from spec_numbers import (
-    Float, bias, bound_scale, group_scale, round_half_even, rounded_to_mantissa, rounded_to_step,
+    Float, bias, bound_scale, exact_value, floor_log2, group_scale, round_half_even,
+    rounded_to_mantissa, rounded_to_step,
 )  # fmt: skip
 
 ESCAPE = spec_blocks.ESCAPE
@@ -387,6 +389,26 @@ def narrow(v: Float, to: DType) -> int:
     return sign | min(number + (quantum - least << to.mantissa_bits), infinity)
 
 
+def fixed_point_scale(group: list[Float]) -> int:
+    """The largest magnitude rounded up to bfloat16, as its pattern; 7FC0 for a raw group."""
+    if not all(v.is_finite for v in group):
+        return 0x7FC0
+    largest = max(exact_value(v) * (-1) ** v.sign for v in group)
+    if largest == 0:
+        return 0
+    unit = floor_log2(largest) - 7
+    number = math.ceil(largest / Fraction(2) ** unit)  # 128 to 256; 256 carries into the exponent
+    scale = (unit + 7 + 127 << 7) + number - 128
+    return scale if 127 - 110 << 7 <= scale < 0x7F80 else 0x7FC0
+
+
+def float32_of(patterns: np.ndarray, dtype: DType) -> np.ndarray:
+    """Values as float32; float64 rounded to nearest even."""
+    if dtype.size == 2:
+        return spec_blocks.widen(patterns, dtype, DTYPES[1]).view("<f4")
+    return patterns.view(f"<f{dtype.size}").astype("<f4")
+
+
 def fixed_point_block(spec: Spec, pieces: Pieces) -> tuple[IndexEntry, bytes]:
     m = (1 << spec.bits - 1) - 1
     scales, integers, raw = [], [], []
@@ -394,10 +416,9 @@ def fixed_point_block(spec: Spec, pieces: Pieces) -> tuple[IndexEntry, bytes]:
         noise = Noise.of_tensor(spec, part.tensor)
         for at in range(0, len(patterns), spec.group):
             group = patterns[at : at + spec.group]
-            largest = int(max(group & 0x7FFFFFFF))
-            scale = largest + 0xFFFF >> 16  # up to bfloat16
-            if scale >= 0x7F80 or 0 < scale < 127 - 110 << 7:
-                scales.append(0x7FC0)
+            scale = fixed_point_scale([Float(spec.type, int(p)) for p in group])
+            if scale == 0x7FC0:
+                scales.append(scale)
                 raw.append(group)
                 integers += [0] * len(group)
                 continue
@@ -406,7 +427,7 @@ def fixed_point_block(spec: Spec, pieces: Pieces) -> tuple[IndexEntry, bytes]:
                 integers += [0] * len(group)
                 continue
             s = np.array([scale << 16], np.uint32).view("<f4")[0]
-            t = group.view("<f4") * (np.float32(m) / s)
+            t = float32_of(group, spec.type) * (np.float32(m) / s)
             for i, f in enumerate(np.rint(t.astype(np.float64) * 65536)):
                 up = noise.of(first + at + i) if spec.rounding else 32768
                 integers.append(min(max(int(f) + up >> 16, -m), m))

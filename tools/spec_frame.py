@@ -88,7 +88,7 @@ CODED_GROUPS, FIXED_GROUPS = range(64, 4097, 64), range(8, 4097, 8)
 CODECS = {
     NONE: Codec("none", tuple(DTYPES), STORED, counts_outliers=False),
     CAST: Codec("cast", (1, 2), counts_outliers=False, cast_dtypes=(3, 4)),
-    BLOCK: Codec("block", group=FIXED_GROUPS, bits=(4, 6, 8), roundings=(0, 1)),
+    BLOCK: Codec("block", (1, 2, 3, 4), group=FIXED_GROUPS, bits=(4, 6, 8), roundings=(0, 1)),
     LOSSLESS: Codec("lossless", (1, 2, 3, 4), CODED, group=CODED_GROUPS),
     NEAR_LOSSLESS: Codec("near_lossless", (1, 2, 3, 4), CODED, group=CODED_GROUPS,
                          roundings=(0, 1), quantizer_step=(2**-8, 8)),

@@ -17,7 +17,6 @@
 namespace gradwire::internal {
 namespace {
 
-constexpr std::size_t kValueBytes = 4;
 constexpr std::size_t kScaleBytes = 2;
 
 }  // namespace
@@ -25,6 +24,7 @@ constexpr std::size_t kScaleBytes = 2;
 bool encode_int_block(const BlockContext& context, std::span<const Piece> pieces, CodedScratch&,
                       std::span<std::byte> out, BlockEntry* entry) {
   const CodecSpec& spec = *context.spec;
+  const std::size_t value_bytes = dtype_size(context.dtype);
   ByteWriter writer(out);
   std::span<std::byte> scales;
   std::span<std::byte> packed;
@@ -45,17 +45,17 @@ bool encode_int_block(const BlockContext& context, std::span<const Piece> pieces
                                      static_cast<std::uint8_t>(context.phase)),
                            piece.first_index};
     const auto encode_batch = [&](std::uint64_t offset, std::size_t count) {
-      const std::byte* values = piece.data + kValueBytes * offset;
+      const std::byte* values = piece.data + value_bytes * offset;
       rounding.index = piece.first_index + offset;
-      block_int_encode_simd(values, count, spec.group, spec.bits, rounding, batch_scales.data(),
-                            integers.data());
+      block_int_encode_simd(context.dtype, values, count, spec.group, spec.bits, rounding,
+                            batch_scales.data(), integers.data());
       packer.append(integers.data(), count);
       return for_each_group(count, spec.group, [&](std::uint64_t first, std::size_t length) {
         const std::uint16_t scale = batch_scales[static_cast<std::size_t>(first / spec.group)];
         if (!scale_writer.write(scale)) return false;
         if (scale != kRawGroupScale) return true;
         ++raw_groups;
-        return writer.write_bytes({values + kValueBytes * first, kValueBytes * length});
+        return writer.write_bytes({values + value_bytes * first, value_bytes * length});
       });
     };
     if (!for_each_group(piece.count, batch, encode_batch)) return false;
@@ -72,7 +72,11 @@ namespace {
 class IntBlockDecoder {
  public:
   IntBlockDecoder(const BlockContext& context, std::span<const std::byte> bytes)
-      : bits_(context.spec->bits), group_(context.spec->group), reader_(bytes) {}
+      : dtype_(context.dtype),
+        value_bytes_(dtype_size(context.dtype)),
+        bits_(context.spec->bits),
+        group_(context.spec->group),
+        reader_(bytes) {}
 
   Status decode(std::span<const PieceOut> pieces, std::uint32_t raw_groups) {
     if (!reader_.take(kScaleBytes * count_groups(pieces, group_), &scales_) ||
@@ -81,7 +85,7 @@ class IntBlockDecoder {
     }
     for (const PieceOut& piece : pieces) {
       const auto decode_one = [&](std::uint64_t offset, std::size_t count) {
-        return decode_group(count, piece.data + kValueBytes * offset);
+        return decode_group(count, piece.data + value_bytes_ * offset);
       };
       if (!for_each_group(piece.count, group_, decode_one)) return corrupt_block(reason_);
     }
@@ -99,20 +103,20 @@ class IntBlockDecoder {
     const std::uint64_t first = next_integer_;
     next_integer_ += count;
     if (scale == kZeroGroupScale) {
-      std::fill_n(values, kValueBytes * count, std::byte{0});
+      std::fill_n(values, value_bytes_ * count, std::byte{0});
       return true;
     }
     if (scale == kRawGroupScale) {
       ++raw_groups_;
       std::span<const std::byte> raw;
-      if (!reader_.take(kValueBytes * count, &raw)) return fail("shorter than its raw groups");
+      if (!reader_.take(value_bytes_ * count, &raw)) return fail("shorter than its raw groups");
       std::copy(raw.begin(), raw.end(), values);
       return true;
     }
     // Unsigned comparison: negative scales are above kInfScale.
     if (scale < kLeastBlockScale || scale >= kInfScale) return fail("a scale is out of range");
     unpack_bits(packed_, first, count, bits_, patterns_.data());
-    if (!block_int_dequantize_simd(patterns_.data(), count, scale, bits_, values)) {
+    if (!block_int_dequantize_simd(dtype_, patterns_.data(), count, scale, bits_, values)) {
       return fail("an integer is out of range");
     }
     return true;
@@ -123,6 +127,8 @@ class IntBlockDecoder {
     return false;
   }
 
+  const DType dtype_;
+  const std::size_t value_bytes_;
   const unsigned bits_;
   const std::uint32_t group_;
   ByteReader reader_;

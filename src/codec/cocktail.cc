@@ -185,7 +185,8 @@ class GroupDecoder {
     const auto scale = load_le<std::uint16_t>(scales_.data() + kScaleBytes * (read_ / spec_.group));
     if (scale < kLeastBlockScale || scale >= kInfScale) return "a scale is out of range";
     unpack_bits(packed_, read_, count, spec_.bits, patterns_.data());
-    if (!block_int_dequantize(patterns_.data(), count, scale, spec_.bits, values_.data())) {
+    if (!block_int_dequantize_ref(DType::kFloat32, patterns_.data(), count, scale, spec_.bits,
+                                  values_.data())) {
       return "an integer is out of range";
     }
     read_ += count;

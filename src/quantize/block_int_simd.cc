@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <array>
+#include <type_traits>
 
+#include "core/dtype_traits.h"
 #include "core/float_bits.h"
 #include "quantize/block_int.h"
 #include "quantize/levels.h"
@@ -11,6 +13,7 @@
 #include "hwy/highway.h"
 
 // After foreach_target.h, which includes this file once per target.
+#include "core/dtype_lanes-inl.h"
 #include "core/int_conversions-inl.h"
 #include "core/noise_vectors-inl.h"
 #include "core/simd_dispatch.h"
@@ -23,14 +26,14 @@ namespace hn = hwy::HWY_NAMESPACE;
 #if HWY_TARGET == HWY_SCALAR
 
 // Without vectors the plain kernels are the best ones.
-void block_int_encode(const std::byte* values, std::size_t count, std::uint32_t group,
+void block_int_encode(DType dtype, const std::byte* values, std::size_t count, std::uint32_t group,
                       unsigned bits, const BlockRounding& rounding, std::uint16_t* scales,
                       std::int8_t* integers) {
-  block_int_encode_ref(values, count, group, bits, rounding, scales, integers);
+  block_int_encode_ref(dtype, values, count, group, bits, rounding, scales, integers);
 }
-bool dequantize(const std::uint8_t* patterns, std::size_t count, std::uint16_t scale, unsigned bits,
-                std::byte* values) {
-  return block_int_dequantize(patterns, count, scale, bits, values);
+bool dequantize(DType dtype, const std::uint8_t* patterns, std::size_t count, std::uint16_t scale,
+                unsigned bits, std::byte* values) {
+  return block_int_dequantize_ref(dtype, patterns, count, scale, bits, values);
 }
 
 #else
@@ -210,55 +213,181 @@ HWY_INLINE void find_scales(const std::uint32_t* values, std::size_t count, std:
   }
 }
 
-void block_int_encode(const std::byte* bytes, std::size_t count, std::uint32_t group, unsigned bits,
-                      const BlockRounding& rounding, std::uint16_t* scales, std::int8_t* integers) {
+// What block_int_encode() is given; `floats`: the values as float32.
+struct Batch {
+  DType dtype;
+  const std::byte* values;
+  const std::uint32_t* floats;
+  std::size_t count;
+  std::uint32_t group;
+  unsigned bits;
+  const BlockRounding& rounding;
+
+  // By the plain kernel: the groups in `length` values.
+  void encode_plain(std::size_t first, std::size_t length, std::uint16_t* scales,
+                    std::int8_t* integers) const {
+    BlockRounding moved = rounding;
+    moved.index += first;
+    block_int_encode_ref(dtype, values + dtype_size(dtype) * first, length, group, bits, moved,
+                         scales, integers + first);
+  }
+};
+
+// find(first, length, scales, inverses): find_scales() of these values.
+template <class FindScales>
+HWY_INLINE void encode_batch(const Batch& batch, FindScales find, std::uint16_t* scales,
+                             std::int8_t* integers) {
   const std::size_t n = 2 * hn::Lanes(D32());
+  const std::size_t group = batch.group;
+  const std::size_t count = batch.count;
+  const BlockRounding& rounding = batch.rounding;
   const std::uint64_t pair = rounding.index / 2;
   // Values go by twos and pairs count in 32 bits.
   const bool fits =
       group % n == 0 && rounding.index % 2 == 0 && (pair & 0xFFFFFFFFu) + count <= 0xFFFFFFFFu;
   // A short last group with an odd rest is left to the plain kernel.
   const std::size_t whole = !fits ? 0 : count % n == 0 ? count : count / group * group;
-  const auto* const values = reinterpret_cast<const std::uint32_t*>(bytes);
-  const std::int32_t most = most_level(bits);
   const V32 iota = hn::Iota(D32(), 0);  // once: it goes through memory
-  const auto plain = [&](std::size_t first, std::size_t length, std::uint16_t* scale) {
-    BlockRounding moved = rounding;
-    moved.index += first;
-    block_int_encode_ref(bytes + sizeof(float) * first, length, group, bits, moved, scale,
-                         integers + first);
-  };
   std::array<float, kMostBlockGroup / 8> inverses;
-  const std::size_t batch = inverses.size() * group;
-  for (std::size_t start = 0; start < whole; start += batch) {
-    const std::size_t end = std::min(start + batch, whole);
-    find_scales(values + start, end - start, group, most, scales, inverses.data());
+  const std::size_t run = inverses.size() * group;
+  for (std::size_t start = 0; start < whole; start += run) {
+    const std::size_t end = std::min(start + run, whole);
+    find(start, end - start, scales, inverses.data());
     const float* inverse = inverses.data();
     for (std::size_t first = start; first < end; first += group, ++inverse, ++scales) {
-      const std::size_t length = std::min<std::size_t>(group, end - first);
+      const std::size_t length = std::min(group, end - first);
       const Quantizer quantizer = {hn::Set(DF32(), *inverse * 65536.0f),
-                                   static_cast<std::int8_t>(most)};
+                                   static_cast<std::int8_t>(most_level(batch.bits))};
       if (*inverse == 0) {
         std::fill_n(integers + first, length, std::int8_t{0});
       } else if (*inverse > kMostInverse) {
-        plain(first, length, scales);
+        batch.encode_plain(first, length, scales, integers);
       } else if (rounding.stochastic) {
-        quantize(values + first, length, quantizer,
+        quantize(batch.floats + first, length, quantizer,
                  NoiseVectors(rounding.key, pair + first / 2, iota), integers + first);
       } else {
-        quantize(values + first, length, quantizer, NoNoise(), integers + first);
+        quantize(batch.floats + first, length, quantizer, NoNoise(), integers + first);
       }
     }
   }
-  if (whole < count) plain(whole, count - whole, scales);
+  if (whole < count) batch.encode_plain(whole, count - whole, scales, integers);
 }
 
-bool dequantize(const std::uint8_t* patterns, std::size_t count, std::uint16_t scale, unsigned bits,
-                std::byte* bytes) {
+// ---- the other types ----
+
+template <typename Type>
+HWY_INLINE void to_float32(const std::byte* values, std::size_t count, std::uint32_t* to) {
+  using L = DTypeLanes<Type>;
+  const std::size_t n = hn::Lanes(typename L::D());
+  std::size_t i = 0;
+  for (; i + n <= count; i += n) {
+    const auto x = L::widen(L::load_raw(values + sizeof(typename Type::Bits) * i));
+    if constexpr (std::is_same_v<Type, Float64>) {
+      const hn::Rebind<float, typename L::D> narrow;
+      hn::StoreU(hn::BitCast(hn::RebindToUnsigned<decltype(narrow)>(), hn::DemoteTo(narrow, x)),
+                 hn::RebindToUnsigned<decltype(narrow)>(), to + i);
+    } else {
+      hn::StoreU(hn::BitCast(D32(), x), D32(), to + i);
+    }
+  }
+  for (; i < count; ++i) {
+    const auto x = Type::widen(load<typename Type::Bits>(values, i));
+    to[i] = float32_bits(static_cast<float>(x));
+  }
+}
+
+#if HWY_HAVE_FLOAT64
+// As find_scales() of the float64 themselves.
+HWY_INLINE void find_scales_float64(const std::byte* values, std::size_t count, std::size_t group,
+                                    std::int32_t most, std::uint16_t* scales, float* inverses) {
+  const hn::ScalableTag<std::int64_t> d;
+  const auto magnitude = hn::Set(d, static_cast<std::int64_t>(kFloat64Magnitude));
+  for (std::size_t first = 0; first < count; first += group) {
+    const std::size_t end = std::min(first + group, count);
+    auto largest = hn::Zero(d);
+    for (std::size_t i = first; i < end; i += hn::Lanes(d)) {
+      largest = hn::Max(largest, hn::And(load_any(d, values + sizeof(double) * i), magnitude));
+    }
+    const auto bits = static_cast<std::uint64_t>(hn::GetLane(hn::MaxOfLanes(d, largest)));
+    const std::uint16_t scale = block_scale_of(bits);
+    const bool none = scale == kZeroGroupScale || scale == kRawGroupScale;
+    *scales++ = scale;
+    *inverses++ =
+        none ? 0 : static_cast<float>(most) / float32_from_bits(float32_bits_from_bfloat16(scale));
+  }
+}
+#endif
+
+template <typename Type>
+void encode_as(Batch batch, std::uint16_t* scales, std::int8_t* integers) {
+  const std::size_t group = batch.group;
+  const std::int32_t most = most_level(batch.bits);
+  std::array<std::uint32_t, kMostBlockGroup> floats;
+  if constexpr (std::is_same_v<Type, Float32>) {
+    batch.floats = reinterpret_cast<const std::uint32_t*>(batch.values);
+  } else {
+    to_float32<Type>(batch.values, batch.count, floats.data());
+    batch.floats = floats.data();
+  }
+  const auto find = [=](std::size_t first, std::size_t length, std::uint16_t* to,
+                        float* inverses) HWY_ATTR {
+    if constexpr (std::is_same_v<Type, Float64>) {
+      find_scales_float64(batch.values + sizeof(double) * first, length, group, most, to, inverses);
+    } else {
+      find_scales(batch.floats + first, length, group, most, to, inverses);
+    }
+  };
+  encode_batch(batch, find, scales, integers);
+}
+
+void block_int_encode(DType dtype, const std::byte* values, std::size_t count, std::uint32_t group,
+                      unsigned bits, const BlockRounding& rounding, std::uint16_t* scales,
+                      std::int8_t* integers) {
+  const Batch batch = {dtype, values, nullptr, count, group, bits, rounding};
+  switch (dtype) {
+    case DType::kFloat64:
+#if HWY_HAVE_FLOAT64
+      return encode_as<Float64>(batch, scales, integers);
+#else
+      return batch.encode_plain(0, count, scales, integers);
+#endif
+    case DType::kFloat16:
+      return encode_as<Float16>(batch, scales, integers);
+    case DType::kBFloat16:
+      return encode_as<BFloat16>(batch, scales, integers);
+    default:
+      return encode_as<Float32>(batch, scales, integers);
+  }
+}
+
+// Finite values, one vector; never to Inf.
+template <typename Type>
+HWY_INLINE void store_as(hn::Vec<DF32> x, std::byte* values) {
+  const DF32 df;
+  if constexpr (std::is_same_v<Type, Float64>) {
+    const hn::ScalableTag<double> wide;
+    const hn::Half<DF32> half;
+    store_any(wide, hn::PromoteTo(wide, hn::LowerHalf(half, x)), values);
+    store_any(wide, hn::PromoteTo(wide, hn::UpperHalf(half, x)),
+              values + sizeof(double) * hn::Lanes(wide));
+  } else {
+    using L = DTypeLanes<Type>;
+    if constexpr (!std::is_same_v<Type, Float32>) {
+      const auto most = hn::Set(df, Type::widen(Type::kInf - 1));
+      x = hn::Min(hn::Max(x, hn::Neg(most)), most);
+    }
+    L::store_raw(L::narrow(x), values);
+  }
+}
+
+template <typename Type>
+bool dequantize_as(DType dtype, const std::uint8_t* patterns, std::size_t count,
+                   std::uint16_t scale, unsigned bits, std::byte* values) {
   const D32 d;
   const DI32 di;
   const DF32 df;
   const hn::Rebind<std::uint8_t, D32> d8;
+  constexpr std::size_t kSize = sizeof(typename Type::Bits);
   const std::size_t n = hn::Lanes(d);
   const std::size_t whole = count / n * n;
   const std::int32_t most = most_level(bits);
@@ -266,16 +395,33 @@ bool dequantize(const std::uint8_t* patterns, std::size_t count, std::uint16_t s
   const auto unit =
       hn::Set(df, float32_from_bits(float32_bits_from_bfloat16(scale)) / static_cast<float>(most));
   auto forbidden = hn::Zero(di);
-  auto* const values = reinterpret_cast<float*>(bytes);
   for (std::size_t i = 0; i < whole; i += n) {
     const auto pattern = hn::BitCast(di, hn::PromoteTo(d, hn::LoadU(d8, patterns + i)));
     forbidden = hn::Or(forbidden, hn::VecFromMask(di, hn::Eq(pattern, sign)));
     const auto q = hn::Sub(hn::Xor(pattern, sign), sign);
-    hn::StoreU(hn::Mul(hn::ConvertTo(df, q), unit), df, values + i);
+    store_as<Type>(hn::Mul(hn::ConvertTo(df, q), unit), values + kSize * i);
   }
   return hn::AllTrue(di, hn::Eq(forbidden, hn::Zero(di))) &&
-         (whole == count || block_int_dequantize(patterns + whole, count - whole, scale, bits,
-                                                 bytes + sizeof(float) * whole));
+         (whole == count || block_int_dequantize_ref(dtype, patterns + whole, count - whole, scale,
+                                                     bits, values + kSize * whole));
+}
+
+bool dequantize(DType dtype, const std::uint8_t* patterns, std::size_t count, std::uint16_t scale,
+                unsigned bits, std::byte* values) {
+  switch (dtype) {
+    case DType::kFloat64:
+#if HWY_HAVE_FLOAT64
+      return dequantize_as<Float64>(dtype, patterns, count, scale, bits, values);
+#else
+      return block_int_dequantize_ref(dtype, patterns, count, scale, bits, values);
+#endif
+    case DType::kFloat16:
+      return dequantize_as<Float16>(dtype, patterns, count, scale, bits, values);
+    case DType::kBFloat16:
+      return dequantize_as<BFloat16>(dtype, patterns, count, scale, bits, values);
+    default:
+      return dequantize_as<Float32>(dtype, patterns, count, scale, bits, values);
+  }
 }
 
 #endif  // HWY_TARGET == HWY_SCALAR
@@ -293,15 +439,16 @@ HWY_EXPORT(dequantize);
 
 }  // namespace
 
-void block_int_encode_simd(const std::byte* values, std::size_t count, std::uint32_t group,
-                           unsigned bits, const BlockRounding& rounding, std::uint16_t* scales,
-                           std::int8_t* integers) noexcept {
-  GRADWIRE_DISPATCH(block_int_encode)(values, count, group, bits, rounding, scales, integers);
+void block_int_encode_simd(DType dtype, const std::byte* values, std::size_t count,
+                           std::uint32_t group, unsigned bits, const BlockRounding& rounding,
+                           std::uint16_t* scales, std::int8_t* integers) noexcept {
+  GRADWIRE_DISPATCH(block_int_encode)
+  (dtype, values, count, group, bits, rounding, scales, integers);
 }
 
-bool block_int_dequantize_simd(const std::uint8_t* patterns, std::size_t count, std::uint16_t scale,
-                               unsigned bits, std::byte* values) noexcept {
-  return GRADWIRE_DISPATCH(dequantize)(patterns, count, scale, bits, values);
+bool block_int_dequantize_simd(DType dtype, const std::uint8_t* patterns, std::size_t count,
+                               std::uint16_t scale, unsigned bits, std::byte* values) noexcept {
+  return GRADWIRE_DISPATCH(dequantize)(dtype, patterns, count, scale, bits, values);
 }
 
 }  // namespace gradwire::internal

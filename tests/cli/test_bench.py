@@ -135,19 +135,19 @@ def test_a_row_for_each_type(cli: Cli, tmp_path: Path) -> None:
     x = gradient((60, 100))
     tensors = {"a": x, "b": x.astype(ml_dtypes.bfloat16), "n": np.arange(9), "c": x[:2]}
     safetensors.numpy.save_file(tensors, tmp_path / "x.safetensors")
-    rows = bench(cli, tmp_path / "x.safetensors", "none", "int8")
+    rows = bench(cli, tmp_path / "x.safetensors", "none", "natural")
     assert [(r["dtype"], r["codec"], r["values"]) for r in rows] == [
-        ("float32", "none", 6200), ("float32", "int8", 6200),
+        ("float32", "none", 6200), ("float32", "natural", 6200),
         ("bfloat16", "none", 6000)]  # fmt: skip
-    run = cli("bench", tmp_path / "x.safetensors", "--codec", "int8", "--runs", 1, "--json")
-    assert "int8 left out" in run.err and "bfloat16" in run.err
+    run = cli("bench", tmp_path / "x.safetensors", "--codec", "natural", "--runs", 1, "--json")
+    assert "natural left out" in run.err and "bfloat16" in run.err
 
 
 def test_nothing_to_measure(cli: Cli, tmp_path: Path) -> None:
     np.save(tmp_path / "half.npy", gradient((40, 40)).astype(np.float16))
     np.save(tmp_path / "int.npy", np.arange(5))
     for name in ("half.npy", "int.npy"):
-        run = cli_any_lines(cli, "bench", tmp_path / name, "--codec", "int8", "--json")
+        run = cli_any_lines(cli, "bench", tmp_path / name, "--codec", "natural", "--json")
         assert run.returncode == 2 and run.stdout == ""
 
 

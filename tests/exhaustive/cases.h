@@ -40,6 +40,8 @@ void add_float32_cases(std::vector<ExhaustiveCase>* cases);
 void add_half_cases(std::vector<ExhaustiveCase>* cases);
 // near_lossless of float16 and bfloat16: every k, every T and M.
 void add_half_near_lossless_cases(std::vector<ExhaustiveCase>* cases);
+// `block` of float16 and bfloat16: every scale with all values that it may have.
+void add_half_block_cases(std::vector<ExhaustiveCase>* cases);
 // Stochastic rounding to steps: bound and grid over all float32 patterns, and the mean of 10^8
 // draws.
 void add_stochastic_cases(std::vector<ExhaustiveCase>* cases);

@@ -115,7 +115,8 @@ void add_codec_cases(std::vector<ExhaustiveCase>* cases) {
     for (const char* const text :
          {"lossless", "near_lossless", "near_lossless:step=8,group=64",
           "near_lossless:step=0.00390625,group=64", "near_lossless:mantissa=3",
-          "near_lossless:mantissa=6,group=64", "near_lossless:mantissa=16"}) {
+          "near_lossless:mantissa=6,group=64", "near_lossless:mantissa=16", "int8", "int4",
+          "block:bits=8,group=8,rounding=nearest"}) {
       add_frames(text, dtype, kHalfChunks, cases);
     }
   }

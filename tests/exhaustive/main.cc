@@ -158,6 +158,7 @@ int run(int count, char** arguments) {
   add_float32_cases(&cases);
   add_half_cases(&cases);
   add_half_near_lossless_cases(&cases);
+  add_half_block_cases(&cases);
   add_stochastic_cases(&cases);
   add_codec_cases(&cases);
   add_random_cases(options->plan.seed, &cases);

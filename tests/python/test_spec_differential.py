@@ -95,7 +95,7 @@ def random_spec(chance: random.Random) -> tuple[str, int]:
         rounding = chance.choice(["nearest", "stochastic"])
         seed = f",seed={chance.randrange(2**64)}" if rounding == "stochastic" else ""
         return (f"block:bits={chance.choice([4, 6, 8])},group={8 * chance.randint(1, 40)},"
-                f"rounding={rounding}{seed},{block}"), 1  # fmt: skip
+                f"rounding={rounding}{seed},{block}"), chance.choice([1, 2, 3, 4])  # fmt: skip
     if name in BASELINES:
         text = BASELINES[name](chance)
         return text + ("" if text.endswith(":") else ",") + block, 1

@@ -86,15 +86,26 @@ double block_step(const Group& group, const CodecSpec& spec) {
   return scale / ((1 << (spec.bits - 1)) - 1);
 }
 
+// Half a unit in the last place of the type.
+double half_unit(double value, DType dtype) {
+  const FloatLayout layout = float_layout(dtype);
+  const int bias = bias_of(layout);
+  const int exponent = value == 0 ? 1 - bias : std::max(std::ilogb(value), 1 - bias);
+  return std::ldexp(0.5, std::min(exponent, bias) - static_cast<int>(layout.mantissa));
+}
+
 // cast: half a unit in the last place; what rounds beyond the type's range becomes Inf.
 double cast_bound(double value, DType dtype) {
   const FloatLayout layout = float_layout(dtype);
-  const int bias = bias_of(layout);
-  const int mantissa = static_cast<int>(layout.mantissa);
-  const double most = std::ldexp(2 - std::ldexp(0.5, -mantissa), bias);
-  if (std::abs(value) >= most) return kInfinity;
-  const int exponent = value == 0 ? 1 - bias : std::max(std::ilogb(value), 1 - bias);
-  return std::ldexp(0.5, exponent - mantissa);
+  const double most =
+      std::ldexp(2 - std::ldexp(0.5, -static_cast<int>(layout.mantissa)), bias_of(layout));
+  return std::abs(value) >= most ? kInfinity : half_unit(value, dtype);
+}
+
+// block: halves are rounded once more; but never past twice the error, for x is of the type.
+double block_bound(double value, DType dtype, double error) {
+  if (dtype_size(dtype) > 2) return error;
+  return std::min(error + half_unit(std::abs(value) + error, dtype), 2 * error);
 }
 
 // Sums and largest of the magnitudes.
@@ -150,7 +161,9 @@ double bound_of(const CodecSpec& spec, DType dtype, double value, double group_s
       return std::ldexp(std::abs(value),
                         -(spec.mantissa + (spec.rounding == Rounding::kNearest ? 1 : 0)));
     case CodecId::kBlock:
-      return group_step * (spec.rounding == Rounding::kNearest ? 0.5 : 1.0) * (1 + 0x1p-10);
+      return block_bound(
+          value, dtype,
+          group_step * (spec.rounding == Rounding::kNearest ? 0.5 : 1.0) * (1 + 0x1p-10));
     case CodecId::kCast:
       return cast_bound(value, spec.cast_dtype);
     case CodecId::kNatural:

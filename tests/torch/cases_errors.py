@@ -60,7 +60,7 @@ def case_attach_arguments(rank: int, world: int) -> None:
 def case_unsupported_type_names_the_parameter(rank: int, world: int) -> None:
     net = Net()
     net.second.double()
-    error = raises(gradwire.UnsupportedDType, gradwire.attach, ddp(net), codec="int8")
+    error = raises(gradwire.UnsupportedDType, gradwire.attach, ddp(net), codec="natural")
     assert "second.weight" in str(error) and "float64" in str(error)
 
 
@@ -108,7 +108,7 @@ def case_all_reduce_arguments(rank: int, world: int) -> None:
     for step in (-1, 1.0, 2**64):
         assert raises(ValueError, gradwire.all_reduce, tensor, step=step).field == "step"
     raises(errors.UnknownCodec, gradwire.all_reduce, tensor, codec="zip")
-    raises(gradwire.UnsupportedDType, gradwire.all_reduce, tensor.double(), codec="int8")
+    raises(gradwire.UnsupportedDType, gradwire.all_reduce, tensor.double(), codec="natural")
     assert torch.equal(tensor, torch.ones(6, 4))
 
 
@@ -252,7 +252,7 @@ def case_wrong_argument_on_one_rank(rank: int, world: int) -> None:
     gradwire.all_reduce(torch.ones(1), codec="none")  # as above
     for _ in range(2):
         start = time.monotonic()
-        error = raises(kind, gradwire.all_reduce, tensor, codec="int8")
+        error = raises(kind, gradwire.all_reduce, tensor, codec="natural")
         assert time.monotonic() - start < 2
         assert "float64" in str(error)
         assert rank == 1 or error.rank == 1

@@ -230,7 +230,7 @@ def case_every_stage_must_take_the_parameters(rank: int, world: int) -> None:
         gradwire.UnsupportedDType,
         gradwire.attach,
         ddp(net),
-        codec=Staged(["lossless", "cast:dtype=bf16", "int8"], milestones=[2, 4]),
+        codec=Staged(["lossless", "cast:dtype=bf16", "natural"], milestones=[2, 4]),
     )
     assert "second.weight" in str(error) and "float64" in str(error)
 

@@ -176,9 +176,9 @@ TEST(AllocationFailureOfSpecs, ParseAndCheck) {
               ErrorCode::kUnknownParameter);
   expect_safe("out of range", parse("near_lossless:step=123456789"), ErrorCode::kOutOfRange);
   expect_safe("no value", parse("near_lossless:step"), ErrorCode::kInvalidArgument);
-  const CodecSpec int8 = test::spec_of("int8");
+  const CodecSpec natural = test::spec_of("natural");
   expect_safe(
-      "check_dtype", [&](Workspace&) { return code_of(check_dtype(int8, DType::kFloat64)); },
+      "check_dtype", [&](Workspace&) { return code_of(check_dtype(natural, DType::kFloat64)); },
       ErrorCode::kUnsupportedDType);
 }
 

@@ -70,7 +70,7 @@ TEST(Encode, RefusesWrongParts) {
   error = encode_error({}, {Part{.values = {nullptr, 1, DType::kFloat32}}});
   EXPECT_EQ(error.code, ErrorCode::kInvalidArgument);
   EXPECT_EQ(error.field, "data");
-  error = encode_error(test::spec_of("int8"), {part_of(doubles)});
+  error = encode_error(test::spec_of("natural"), {part_of(doubles)});
   EXPECT_EQ(error.code, ErrorCode::kUnsupportedDType);
   error = encode_error({}, {Part{.values = {floats.bytes.data(), 1, DType{77}}}});
   EXPECT_EQ(error.code, ErrorCode::kUnsupportedDType);

@@ -9,6 +9,7 @@
 #include "core/bit_array.h"
 #include "core/counter_rng.h"
 #include "quantize/block_int_format.h"
+#include "support/bounds.h"
 #include "support/codec_cases.h"
 #include "support/frame_edit.h"
 
@@ -206,6 +207,68 @@ TEST(BlockInt, LargestMagnitudeOfAGroupNearTheTopStaysFinite) {
   // Rounded up, this scale would be Inf: raw.
   tensor.set_bits(5, 0x7F7F0001u);
   EXPECT_EQ(test::round_trip(test::spec_of("int8"), {tensor})[0].bytes, tensor.bytes);
+}
+
+constexpr DType kOtherTypes[] = {DType::kFloat64, DType::kFloat16, DType::kBFloat16};
+
+TEST(BlockInt, OtherTypesObeyTheBound) {
+  for (const DType dtype : kOtherTypes) {
+    for (const char* text :
+         {"int8", "int4", "block:bits=6,group=8", "block:bits=8,rounding=nearest,group=40",
+          "block:bits=4,rounding=nearest,group=4096"}) {
+      for (const std::size_t count : {1, 7, 65, 4097, 20001}) {
+        SCOPED_TRACE(std::string(dtype_name(dtype)) + " " + text + " " + std::to_string(count));
+        const CodecSpec spec = test::spec_of(text);
+        for (const Tensor& tensor : {test::gradient_like(dtype, count, count, 1e-6),
+                                     test::gradient_like(dtype, count, count, 1e4),
+                                     test::random_bits(dtype, count, count)}) {
+          const std::vector<Tensor> decoded = test::round_trip(spec, {tensor});
+          ASSERT_EQ(test::bound_violation(spec, tensor, decoded[0], 0), "");
+        }
+      }
+    }
+  }
+}
+
+TEST(BlockInt, SpecialValuesOfOtherTypesStayBitForBit) {
+  for (const DType dtype : kOtherTypes) {
+    const Tensor special = test::special_values(dtype);  // a group of its own, with NaN
+    EXPECT_EQ(test::round_trip(test::spec_of("int8"), {special})[0].bytes, special.bytes);
+    Tensor signed_zeros(dtype, 100);
+    for (std::size_t i = 0; i < 100; i += 3) {
+      signed_zeros.set_bits(i, std::uint64_t{0x80} << (8 * (dtype_size(dtype) - 1)));
+    }
+    EXPECT_EQ(test::round_trip(test::spec_of("int8"), {signed_zeros})[0].bytes,
+              Tensor(dtype, 100).bytes);
+  }
+}
+
+TEST(BlockInt, LargestFloat16StaysFinite) {
+  // Its scale is 65536, which is not a float16.
+  for (const char* text : {"int8", "int4", "block:bits=6,rounding=nearest"}) {
+    Tensor tensor(DType::kFloat16, 64);
+    for (std::size_t i = 0; i < 64; ++i) tensor.set_bits(i, (i % 2 ? 0x7BFF : 0xFBFF) - i / 2);
+    const Tensor decoded = test::round_trip(test::spec_of(text), {tensor})[0];
+    for (std::size_t i = 0; i < 64; ++i) ASSERT_TRUE(std::isfinite(decoded.value(i))) << i;
+    EXPECT_EQ(test::bound_violation(test::spec_of(text), tensor, decoded, 0), "");
+  }
+}
+
+// What the range of float32 does not hold is in raw groups; the groups beside them are not.
+TEST(BlockInt, Float64BeyondFloat32IsRaw) {
+  Tensor tensor = test::gradient_like(DType::kFloat64, 320, 1);
+  for (const auto& [group, factor] : {std::pair{1, 1e300}, {2, 1e-300}, {3, 0x1p-140}}) {
+    for (std::size_t i = 0; i < 64; ++i) {
+      const std::size_t place = 64 * static_cast<std::size_t>(group) + i;
+      tensor.set(place, tensor.get<double>(place) * factor);
+    }
+  }
+  tensor.set(256, 0x1.FEp127 + 0x1p75);  // its scale is not finite, though it is a float32
+  const Bytes frame = test::encode_tensors(test::spec_of("int8"), {tensor});
+  EXPECT_EQ(frame.size(), kOnePartHeader + 5 * 2 + 320 + 4 * 64 * 8);
+  const Tensor decoded = test::round_trip(test::spec_of("int8"), {tensor})[0];
+  for (std::size_t i = 64; i < 320; ++i) ASSERT_EQ(decoded.bits(i), tensor.bits(i)) << i;
+  EXPECT_NE(decoded.bits(0), tensor.bits(0));
 }
 
 TEST(BlockInt, StochasticRoundingIsUnbiased) {

@@ -210,7 +210,7 @@ TEST(AllReduce, WrongArgumentsAreNamed) {
   const std::uint64_t huge = std::numeric_limits<std::uint64_t>::max();
   const std::vector<Case> cases = {
       {"dtype", ErrorCode::kUnsupportedDType, DType::kInt32, {}, Reduction::kSum, "none"},
-      {"dtype", ErrorCode::kUnsupportedDType, DType::kBFloat16, {}, Reduction::kSum, "int8"},
+      {"dtype", ErrorCode::kUnsupportedDType, DType::kBFloat16, {}, Reduction::kSum, "natural"},
       {"reduction", ErrorCode::kInvalidArgument, DType::kFloat32, {}, Reduction::kNone, "none"},
       {"parts", ErrorCode::kInvalidArgument, DType::kFloat32, {{1, 0, 0}}, Reduction::kSum, "none"},
       {"parts",

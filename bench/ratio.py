@@ -31,9 +31,12 @@ LONG = 1 << 20  # values of the generated inputs: four blocks
 
 FLOAT32 = ("none", "cast:dtype=bf16", "lossless", "near_lossless", "near_lossless:step=0.125",
            "near_lossless:step=1", "near_lossless:mantissa=6", "int8", "int4", "fine", "unbiased",
-           "coarse", "error_bounded:bound=4", "compso")  # fmt: skip
+           "coarse", "error_bounded:bound=4", "compso", "lossless:coder=huffman",
+           "near_lossless:coder=huffman", "near_lossless:mantissa=6,coder=huffman",
+           "unbiased:coder=huffman", "coarse:coder=huffman")  # fmt: skip
 LOSSLESS = ("lossless",)
-OTHERS = ("lossless", "near_lossless", "near_lossless:step=0.125", "near_lossless:mantissa=6")
+OTHERS = ("lossless", "near_lossless", "near_lossless:step=0.125", "near_lossless:mantissa=6",
+          "int8", "int4")  # fmt: skip
 
 
 def golden(name: str) -> np.ndarray:

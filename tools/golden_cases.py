@@ -227,6 +227,32 @@ def own_tables() -> list[Case]:
     return cases
 
 
+def huffman() -> list[Case]:
+    """The coded codecs with coder 2."""
+    cases = []
+    for codec in (STEP, LOSSLESS, "near_lossless:mantissa=6,group=256",
+                  "near_lossless:step=8,group=256",
+                  "error_bounded:bound=0.03125,scale=rms,group=256,rounding=stochastic,seed=3",
+                  "error_bounded:bound=1,scale=rms,group=64,rounding=nearest"):  # fmt: skip
+        text, name = f"{codec},coder=huffman", f"huffman_{short(codec)}"
+        cases += [
+            Case(f"{name}_empty", text, "normal_f32", ()),
+            Case(f"{name}_parts", text, "normal_f32", (0, 257, 1, 0, 63, 1000, 0)),
+            Case(f"{name}_specials", text, "specials_f32", (1000, 503)),
+            Case(f"{name}_gpt", text, "gpt_f32", (4000, 4192)),
+            Case(f"{name}_own", text, "mostly_zero_f32", (4097, 33)),
+        ]
+    for codec in (STEP, LOSSLESS, "near_lossless:mantissa=6,group=256"):
+        cases += [
+            Case(f"huffman_{short(codec)}_{name}", f"{codec},coder=huffman", f"normal_{name}",
+                 (4400,), dtype)
+            for dtype, name in (("float64", "f64"), ("float16", "f16"), ("bfloat16", "bf16"))
+        ]  # fmt: skip
+        cases.append(Case(f"huffman_{short(codec)}_64_lanes", f"{codec},coder=huffman",
+                          "mostly_zero_f32", (17, 32783)))  # fmt: skip
+    return cases
+
+
 def decode_only() -> list[Case]:
     """Blocks with tables of their own (all tokens of the form), and an error frame."""
     step_table = [0] * 32
@@ -245,6 +271,9 @@ def decode_only() -> list[Case]:
                           own_table=tuple(table)))  # fmt: skip
         cases.append(Case(f"own_table_{name}_bf16", codec, "bits_bf16", (1503,), "bfloat16",
                           decode_only=True, own_table=tuple(table)))  # fmt: skip
+    prefix_table = [32, 0, 32, 0] + 11 * [4] + 9 * [2] + 7 * [0] + [2]
+    cases.append(Case("own_table_huffman", f"{STEP},coder=huffman", "specials_f32", (1503,),
+                      decode_only=True, own_table=tuple(prefix_table)))  # fmt: skip
     one_token = tuple(128 if token == 0 else 0 for token in range(32))
     cases.append(Case("own_table_one_token", "near_lossless:step=8,group=256", "constant_f32",
                       (600,), decode_only=True, own_table=one_token))  # fmt: skip
@@ -274,4 +303,4 @@ def baselines() -> list[Case]:
 
 def all_cases() -> list[Case]:
     return (baselines() + every_codec() + sizes() + values() + more_values() + own_tables()
-            + decode_only())  # fmt: skip
+            + huffman() + decode_only())  # fmt: skip

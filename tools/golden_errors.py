@@ -54,6 +54,7 @@ def bad_headers(frame: bytes) -> dict[str, bytes]:
     changes = {
         "op": (6, "B", 5), "phase": (7, "B", 3), "dtype": (8, "B", 5), "dtype_codec": (8, "B", 19),
         "reduction": (9, "B", 3), "codec": (10, "B", 15), "coder": (11, "B", 0),
+        "coder_high": (11, "B", 3),
         "table_low": (12, "B", 15), "table_high": (12, "B", 39), "table_form": (12, "B", 1),
         "schedule": (13, "B", 2), "rounding": (14, "B", 2), "scale": (15, "B", 1),
         "group_zero": (16, "I", 0), "group_multiple": (16, "I", 96), "group_high": (16, "I", 8192),
@@ -110,6 +111,7 @@ def corrupt_blocks(frames: dict[str, bytes]) -> dict[str, bytes]:
     groups = 2 * 37  # bytes of int8's scales: 2352 values
     first_state = read_frame(step).blocks[0][6]
     half = frames["own_table_step_bf16"]
+    prefix = frames["own_table_huffman"]
     return corrupt_step_scales(frames) | {
         "lane_state": set_byte(step, 6, 128),
         "lane_position": set_byte(step, 7, 16),
@@ -132,6 +134,9 @@ def corrupt_blocks(frames: dict[str, bytes]) -> dict[str, bytes]:
         "exponent_below_zero": seal(put(exponent, INDEX + 8, "h", 0)),
         "own_table_sum": set_byte(own, 0, 7),
         "own_table_token": set_byte(set_byte(own, 0, 5), 1, 1),
+        "own_table_prefix": set_byte(set_byte(prefix, 0, 31), 2, 33),
+        "own_table_prefix_one": rebuild(prefix, lambda b: b.__setitem__(
+            slice(0, 32), bytes([128, *bytes(31)]))),
         "own_table_bits": set_byte(set_byte(own, 22, 1), 21, 7),
         "int8_scale_nan": set_byte(set_byte(int8, 0, 0xC1), 1, 0x7F),
         "int8_scale_infinite": set_byte(set_byte(int8, 0, 0x80), 1, 0x7F),

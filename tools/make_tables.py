@@ -4,8 +4,8 @@
     tools/make_tables.py FILE.safetensors...     measures the files, chooses frequencies and writes
                                                  src/entropy/tables.h and the table listing of
                                                  docs/format.md
-    tools/make_tables.py --listing               writes the listing of docs/format.md anew from
-                                                 src/entropy/tables.h
+    tools/make_tables.py --listing               writes the listing of docs/format.md and the prefix
+                                                 code's tables anew from src/entropy/tables.h
 
 The quantizers here are written with numpy from docs/format.md alone. Every file counts the same,
 whatever its size. Frequencies minimise the bits per value of the coder itself: the mean over the
@@ -21,6 +21,8 @@ import sys
 from pathlib import Path
 
 import numpy as np
+
+import spec_own_table
 
 ROOT = Path(__file__).resolve().parent.parent
 HEADER = ROOT / "src" / "entropy" / "tables.h"
@@ -284,18 +286,30 @@ def make(files: list[str]) -> dict[int, list[int]]:
 # ---- writing ----
 
 
+def huffman(number: int, frequencies: list[int]) -> list[int]:
+    """The prefix code's table: section 8's rule with the frequencies as counts."""
+    least = {t: 2 if number >= STEP_TABLE and t in (22, 23) else 1
+             for t, f in enumerate(frequencies) if f}  # fmt: skip
+    return spec_own_table.prefix_frequencies(frequencies, least)
+
+
 def listing(tables: dict[int, list[int]]) -> str:
-    lines = ["Frequencies of tokens 0 to 31:", "", "| table | frequencies |", "|---|---|"]
-    lines += [f"| {n} | {' '.join(map(str, f))} |" for n, f in sorted(tables.items())]
+    lines = ["Frequencies of tokens 0 to 31:", "", "| table | coder 1 | coder 2 |", "|---|---|---|"]
+    lines += [f"| {n} | {' '.join(map(str, f))} | {' '.join(map(str, huffman(n, f)))} |"
+              for n, f in sorted(tables.items())]  # fmt: skip
     return "\n".join(lines)
 
 
 def header_text(tables: dict[int, list[int]]) -> str:
     rows = []
     for number, f in sorted(tables.items()):
-        halves = [", ".join(map(str, part)) for part in (f[:16], f[16:])]
         indent = " " * (6 + len(str(number)))
-        rows.append(f"    {{{number}, {{{halves[0]},\n{indent}{halves[1]}}}}},")
+        lists = []
+        for numbers in (f, huffman(number, f)):
+            halves = [", ".join(map(str, part)) for part in (numbers[:16], numbers[16:])]
+            lists.append(f"{{{halves[0]},\n{indent} {halves[1]}}}")
+        separator = f",\n{indent}"
+        rows.append(f"    {{{number}, {separator.join(lists)}}},")
     body = "\n".join(rows)
     return f"""// Built-in tables of coded blocks, by tools/make_tables.py.
 #ifndef GRADWIRE_ENTROPY_TABLES_H_
@@ -309,6 +323,7 @@ namespace gradwire::internal {{
 struct BuiltinTable {{
   std::uint8_t number;
   std::array<std::uint8_t, 32> frequencies;
+  std::array<std::uint8_t, 32> huffman;  // of the prefix code
 }};
 
 // clang-format off
@@ -325,13 +340,14 @@ inline constexpr BuiltinTable kBuiltinTables[] = {{
 
 def read_header(text: str) -> dict[int, list[int]]:
     body = text[text.index("kBuiltinTables[]") :]
-    found = re.findall(r"\{(\d+), \{([\d,\s]+)\}\}", body)
+    found = re.findall(r"\{(\d+), \{([\d,\s]+)\},", body)
     return {int(n): [int(v) for v in values.split(",")] for n, values in found}
 
 
 def read_listing(text: str) -> dict[int, list[int]]:
+    """Coder 1's."""
     part = text[text.index(BEGIN) : text.index(END)]
-    found = re.findall(r"^\| (\d+) \| ([\d ]+) \|$", part, re.MULTILINE)
+    found = re.findall(r"^\| (\d+) \| ([\d ]+) \|", part, re.MULTILINE)
     return {int(n): [int(v) for v in values.split()] for n, values in found}
 
 
@@ -353,7 +369,7 @@ def main() -> int:
         tables = read_header(HEADER.read_text(encoding="utf-8"))
     else:
         tables = make(arguments.files)
-        HEADER.write_text(header_text(tables), encoding="utf-8")
+    HEADER.write_text(header_text(tables), encoding="utf-8")
     write_listing(tables)
     return 0
 

@@ -12,7 +12,9 @@ import numpy as np
 
 import spec_baselines
 from spec_bits import read_bit_array
-from spec_frame import BLOCK, CAST, CODED, DTYPES, STORED, DType, Frame, IndexEntry, check_block
+from spec_frame import (
+    BLOCK, CAST, CODED, DTYPES, HUFFMAN, STORED, DType, Frame, IndexEntry, check_block,
+)  # fmt: skip
 
 FORMAT_DOCUMENT = Path(__file__).resolve().parent.parent / "docs" / "format.md"
 ESCAPE = 31
@@ -87,10 +89,10 @@ def decode_coded(
     if entry.has_own_table:
         frequencies = list(sections["table"])
     else:
-        frequencies = built_in_tables()[frame.header.table]
+        frequencies = built_in_tables(frame.header.coder)[frame.header.table]
     is_step_form = frame.header.is_step_form
     raw_bits = step_raw_bits(frame.dtype) if is_step_form else exponent_raw_bits(entry)
-    table = build_table(frequencies, raw_bits)
+    table = build_table(frame.header.coder, frequencies, raw_bits)
 
     codes = read_bit_array(sections["scales"], entry.scale_bits, groups.count)
     scales = entry.scale_base + codes - 1  # without meaning where the code is 0
@@ -277,15 +279,20 @@ class Table:
     raw_bits: np.ndarray
 
 
-def build_table(frequencies: list[int], raw_bits: list[int | None]) -> Table:
+def build_table(coder: int, frequencies: list[int], raw_bits: list[int | None]) -> Table:
     """Section 5.3. A token that does not occur in the form must have frequency 0."""
     check_block(sum(frequencies) == 128, "the frequencies do not add up to 128")
+    step = 83
+    if coder == HUFFMAN:
+        is_prefix_code = set(frequencies) <= {0, 1, 2, 4, 8, 16, 32, 64}
+        check_block(is_prefix_code, "a frequency is not a power of two up to 64")
+        step = 1
     symbol, position = [0] * 128, 0
     for token, frequency in enumerate(frequencies):
         check_block(not frequency or raw_bits[token] is not None, f"token {token} does not occur")
         for _ in range(frequency):
             symbol[position] = token
-            position = (position + 83) % 128
+            position = (position + step) % 128
     v = list(frequencies)
     bits, following = [], []
     for s in symbol:
@@ -358,9 +365,9 @@ class Lanes:
 
 
 @functools.cache
-def built_in_tables() -> dict[int, list[int]]:
-    """The frequencies that docs/format.md lists."""
+def built_in_tables(coder: int) -> dict[int, list[int]]:
+    """The frequencies that docs/format.md lists: for coder 1, then for coder 2."""
     text = FORMAT_DOCUMENT.read_text(encoding="utf-8")
     text = text.split("<!-- tables:begin")[1].split("<!-- tables:end")[0]
-    rows = re.findall(r"^\| (\d+) \| ([\d ]+) \|$", text, re.MULTILINE)
-    return {int(number): [int(f) for f in frequencies.split()] for number, frequencies in rows}
+    rows = re.findall(r"^\| (\d+) \| ([\d ]+) \| ([\d ]+) \|$", text, re.MULTILINE)
+    return {int(row[0]): [int(f) for f in row[coder].split()] for row in rows}

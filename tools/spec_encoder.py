@@ -21,8 +21,8 @@ import spec_own_table
 from spec_bits import pack_bits
 from spec_frame import (
     ABSMAX, ABSOLUTE, BLOCK, CAST, CODECS, CODED, DTYPES, ERROR_BOUNDED, FILTER, FIXED, HADAMARD,
-    LOSSLESS, MXFP4, MXFP8, NATURAL, NEAR_LOSSLESS, PER_PART, QSGD, RANGE, RMS, STORED, TERNGRAD,
-    DType, Header, IndexEntry, crc32c,
+    HUFFMAN, LOSSLESS, MXFP4, MXFP8, NATURAL, NEAR_LOSSLESS, PER_PART, QSGD, RANGE, RMS, STORED,
+    TANS, TERNGRAD, DType, Header, IndexEntry, crc32c,
 )  # fmt: skip
 from spec_noise import Noise
 from spec_numbers import (
@@ -55,6 +55,7 @@ class Spec:
     rounding: int = 0
     scale: int = 0
     options: int = 0
+    coder: int = TANS  # of coded codecs
     seed: int = 0
     block_values: int = 262144
     context: dict[str, int] = field(default_factory=dict)  # op, phase, step, sender, ...
@@ -105,6 +106,7 @@ SPEC_KEYS = {
     "mantissa": ("mantissa", int),
     "bits": ("bits", int), "dtype": ("cast_dtype", {"fp32": 1, "fp16": 3, "bf16": 4}.__getitem__),
     "rounding": ("rounding", ("nearest", "stochastic").index), "seed": ("seed", int),
+    "coder": ("coder", {"tans": TANS, "huffman": HUFFMAN}.__getitem__),
     "block": ("block_values", int), "bucket": ("group", int), "clip": ("quantizer_step", float),
     "format": ("cast_dtype", {"e4m3": 25, "e5m2": 26}.__getitem__),
     "norm": ("variant", ("l2", "max").index), "sample": ("variant", int),
@@ -210,8 +212,10 @@ def scale_of(
 class BackwardCoder:
     """Undoes section 5 from the last value to the first."""
 
-    def __init__(self, lanes: int, frequencies: Sequence[int], raw_bits: list[int | None]) -> None:
-        table = spec_blocks.build_table(list(frequencies), raw_bits)
+    def __init__(
+        self, coder: int, lanes: int, frequencies: Sequence[int], raw_bits: list[int | None]
+    ) -> None:
+        table = spec_blocks.build_table(coder, list(frequencies), raw_bits)
         self.before = {}  # (token, state after) -> (state before, bits, their number)
         for x in range(128):
             for bits in range(1 << int(table.bits[x])):
@@ -293,19 +297,19 @@ def coded_block(spec: Spec, pieces: Pieces) -> tuple[IndexEntry, bytes]:
             is_lossy = spec.codec != LOSSLESS
             tokens.append([exponent_token(v, scale, kept, plane_bytes, is_lossy) for v in group])
 
-    built_in = spec_blocks.built_in_tables()[header_of(spec).table]
+    built_in = spec_blocks.built_in_tables(spec.coder)[header_of(spec).table]
     if spec.own_table:
         own, failed = spec.own_table, lambda bits: False
     else:
         sampled = [[t.token for t in group] for group in tokens]
         own, failed = spec_own_table.choose(
-            sampled, raw_bits, built_in, spec.is_step_form, 8 * spec.type.size
+            sampled, raw_bits, built_in, spec.is_step_form, 8 * spec.type.size, spec.coder
         )
-    block = code_with(entry, own or built_in, raw_bits, tokens, codes)
+    block = code_with(spec, entry, own or built_in, raw_bits, tokens, codes)
     if own:
         escapes = sum(t.token == ESCAPE for group in block.tokens for t in group)
         if failed(256 + 16 * len(block.coder.words) + 8 * spec.type.size * escapes):
-            own, block = (), code_with(entry, built_in, raw_bits, tokens, codes)
+            own, block = (), code_with(spec, entry, built_in, raw_bits, tokens, codes)
 
     flat = [token for group in block.tokens for token in group]
     outliers = [v.pattern for v, token in zip(values, flat) if token.token == ESCAPE]
@@ -325,14 +329,14 @@ class CodedGroups:
 
 
 def code_with(
-    entry: IndexEntry, frequencies: Sequence[int], raw_bits: list[int | None],
+    spec: Spec, entry: IndexEntry, frequencies: Sequence[int], raw_bits: list[int | None],
     tokens: list[list[Coded]], codes: list[int],
 ) -> CodedGroups:  # fmt: skip
     tokens = [
         [Coded(ESCAPE) if t.token >= 0 and not frequencies[t.token] else t for t in group]
         for group in tokens
     ]
-    coder = BackwardCoder(entry.lanes, frequencies, raw_bits)
+    coder = BackwardCoder(spec.coder, entry.lanes, frequencies, raw_bits)
     code_backwards(coder, entry.lanes, tokens, codes)
     return CodedGroups(tokens, coder)
 
@@ -464,7 +468,7 @@ def entry_with(entry: IndexEntry, **changes: int) -> IndexEntry:
 
 
 def header_of(spec: Spec, **fields: int | bytes) -> Header:
-    coder = 1 if CODECS[spec.codec].kind == CODED else 0
+    coder = spec.coder if CODECS[spec.codec].kind == CODED else 0
     known = dict.fromkeys(Header.__dataclass_fields__, 0)
     known |= {
         "magic": b"GWRF", "dtype": spec.dtype, "codec": spec.codec, "coder": coder,

@@ -17,6 +17,7 @@ NONE, CAST, BLOCK, LOSSLESS, NEAR_LOSSLESS, ERROR_BOUNDED = range(6)
 NATURAL, MXFP8, MXFP4, QSGD, TERNGRAD, SIGN, TOP_K, HADAMARD, COCKTAIL = range(16, 25)
 RMS, RANGE, ABSMAX, ABSOLUTE = range(1, 5)
 FILTER, PER_PART = 1, 2
+TANS, HUFFMAN = 1, 2
 STORED, CODED, FIXED = range(3)
 ERROR_FRAME = 255
 
@@ -267,7 +268,7 @@ def check_fields(header: Header) -> None:
     codec = CODECS[h.codec]
     check_header(h.dtype in codec.dtypes, f"codec {h.codec} with dtype {h.dtype}")
     is_coded = codec.kind == CODED
-    check_header(h.coder == (1 if is_coded else 0), f"coder {h.coder}")
+    check_header(h.coder in ((TANS, HUFFMAN) if is_coded else (0,)), f"coder {h.coder}")
     check_header(h.schedule <= 1, f"schedule {h.schedule}")
     # near_lossless rounds with noise to a mantissa only.
     is_near_step = h.codec == NEAR_LOSSLESS and not h.mantissa

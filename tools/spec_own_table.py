@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from spec_frame import HUFFMAN
+
 ESCAPE = 31
 LOG2 = [0] + [(f**4096).bit_length() - 1 for f in range(1, 129)]  # floor(4096 log2 f)
 
@@ -23,10 +25,29 @@ def sample(groups: Sequence[Sequence[int]]) -> list[int]:
     return taken
 
 
+def prefix_frequencies(c: Sequence[int], least: dict[int, int]) -> list[int]:
+    """Coder 2: the coins and packages of section 8; `least` of each token of the table."""
+    left = 128 - sum(least.values())
+    f = [least.get(t, 0) for t in range(32)]
+    coins = [(c[t], (t,)) for t in sorted(least, key=lambda t: (-c[t], t))]
+    packages: list[tuple[int, tuple[int, ...]]] = []
+    for w in (1, 2, 4, 8, 16, 32, 64):
+        of_width = [coin for coin in coins if least[coin[1][0]] <= w]
+        members = sorted(packages + of_width, key=lambda member: -member[0])  # is stable
+        if left & w:
+            for t in members.pop(0)[1]:
+                f[t] *= 2
+        packages = [(a[0] + b[0], a[1] + b[1]) for a, b in zip(members[::2], members[1::2])]
+    return f
+
+
 class Rules:
     """What tables of a form look like; w bits of a value's type."""
 
-    def __init__(self, raw_bits: Sequence[int | None], is_step_form: bool, w: int) -> None:
+    def __init__(
+        self, raw_bits: Sequence[int | None], is_step_form: bool, w: int, coder: int
+    ) -> None:
+        self.coder = coder
         self.r = [r or 0 for r in raw_bits]
         self.w = w
         self.run = [0, 2, *range(4, 24)] if is_step_form else list(range(30))
@@ -62,6 +83,8 @@ class Rules:
     def frequencies(self, counts: Sequence[int]) -> list[int]:
         c = list(counts)
         tokens = self.tokens(c)
+        if self.coder == HUFFMAN:
+            return prefix_frequencies(c, {t: self.least(t) for t in tokens})
         f = [0] * 32
         for t in tokens:
             f[t] = max(self.least(t), 128 * c[t] // sum(c))
@@ -75,14 +98,14 @@ class Rules:
 
 def choose(
     groups: Sequence[Sequence[int]], raw_bits: Sequence[int | None],
-    built_in: Sequence[int], is_step_form: bool, w: int,
+    built_in: Sequence[int], is_step_form: bool, w: int, coder: int,
 ) -> tuple[tuple[int, ...], Callable[[int], bool]]:  # fmt: skip
     """The own table, or () for the built-in one; and whether it failed, given the bits it took."""
     taken = sample(groups)
     c = [taken.count(token) for token in range(32)]
     if sum(c) == 0:
         return (), lambda bits: False
-    rules = Rules(raw_bits, is_step_form, w)
+    rules = Rules(raw_bits, is_step_form, w, coder)
     v, n = len(taken), sum(map(len, groups))
     f = rules.frequencies(c)
     expected = rules.cost(c, built_in)

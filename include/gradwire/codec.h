@@ -35,6 +35,7 @@ struct CodecSpec {
   Rounding rounding = Rounding::kNearest;
   BoundScale scale = BoundScale::kNone;        // error_bounded
   BoundOptions options = BoundOptions::kNone;  // error_bounded; kPerPart goes with group 4096
+  Coder coder = Coder::kNone;                  // coded codecs: kHuffman encodes faster
   std::uint64_t seed = 0;                      // stochastic rounding
   std::uint32_t variant = 0;            // qsgd: 1 max norm + 2 Elias codes; cocktail: 1 / sampled
   std::uint32_t block_values = 262144;  // values per block; each block decodes alone

@@ -29,6 +29,9 @@ enum class CodecId : std::uint8_t {
 
 enum class Rounding : std::uint8_t { kNearest = 0, kStochastic = 1 };
 
+// Entropy coder of the coded codecs (lossless, near_lossless, error_bounded).
+enum class Coder : std::uint8_t { kNone = 0, kTans = 1, kHuffman = 2 };
+
 // What the bound of `error_bounded` is relative to.
 enum class BoundScale : std::uint8_t {
   kNone = 0,
@@ -59,6 +62,7 @@ enum class Schedule : std::uint8_t { kNone = 0, kDirect = 1 };
 // "all_reduce", "contribution", "avg", "direct", ...; "unknown" for a number that names nothing.
 std::string_view op_name(Op op) noexcept;
 std::string_view scale_name(BoundScale scale) noexcept;  // "rms", "range", "absmax", "absolute"
+std::string_view coder_name(Coder coder) noexcept;       // "none", "tans", "huffman"
 std::string_view phase_name(Phase phase) noexcept;
 std::string_view reduction_name(Reduction reduction) noexcept;
 std::string_view schedule_name(Schedule schedule) noexcept;

@@ -66,6 +66,9 @@ std::uint64_t count_groups(std::span<const AnyPiece> pieces, std::uint32_t group
 // The header's table field for a codec that makes coded blocks.
 std::uint8_t coded_table(const CodecSpec& spec) noexcept;
 
+constexpr TableKind table_kind(const CodecSpec& spec) noexcept {
+  return spec.coder == Coder::kHuffman ? TableKind::kHuffman : TableKind::kTans;
+}
 // True for the step form, false for the exponent form.
 constexpr bool is_step_form(const CodecSpec& spec) noexcept {
   return is_step_form(spec.id, spec.mantissa);

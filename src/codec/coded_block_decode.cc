@@ -70,24 +70,24 @@ Status check_entry(const BlockEntry& entry, bool step_form, std::uint32_t mantis
 
 // Builds the decoder's table from the block's own or the built-in one.
 // `lane_bits` are those of the form.
-Status prepare_table(std::uint8_t number, std::span<const std::byte> own, bool step_form,
-                     const TokenBits& lane_bits, TansDecodeTable* table) {
+Status prepare_table(TableKind kind, std::uint8_t number, std::span<const std::byte> own,
+                     bool step_form, const TokenBits& lane_bits, TansDecodeTable* table) {
   if (own.empty()) {
-    const Frequencies* frequencies = find_builtin_table(number);
+    const Frequencies* frequencies = find_builtin_table(kind, number);
     if (frequencies == nullptr) return corrupt("table", "no table " + std::to_string(number));
-    make_decode_table(*frequencies, lane_bits, table);
+    make_decode_table(kind, *frequencies, lane_bits, table);
     return {};
   }
   Frequencies frequencies;
   std::memcpy(frequencies.data(), own.data(), kTableBytes);
-  if (const char* problem = check_frequencies(frequencies, lane_bits)) {
+  if (const char* problem = check_frequencies(kind, frequencies, lane_bits)) {
     return corrupt("own table", problem);
   }
   for (std::uint32_t token = 0; step_form && token < kTokenEscape; ++token) {
     if (frequencies[token] == 0 || step_token_exists(token)) continue;
     return corrupt("own table", "token " + std::to_string(token) + " does not occur in this form");
   }
-  make_decode_table(frequencies, lane_bits, table);
+  make_decode_table(kind, frequencies, lane_bits, table);
   return {};
 }
 
@@ -332,8 +332,8 @@ Status decode_as(const BlockContext& context, const BlockEntry& entry,
   const TokenBits lane_bits =
       step_form ? step_lane_bits(Format::kMantissaBits)
                 : exponent_lane_bits(MantissaSplit{entry.mantissa, entry.plane_bytes});
-  GRADWIRE_RETURN_IF_ERROR(
-      prepare_table(context.table, sections.table, step_form, lane_bits, &scratch.decode_table));
+  GRADWIRE_RETURN_IF_ERROR(prepare_table(table_kind(spec), context.table, sections.table, step_form,
+                                         lane_bits, &scratch.decode_table));
   return BlockDecoder<Format>(context, entry, sections, &scratch).decode(pieces);
 }
 

@@ -42,7 +42,7 @@ class BlockEncoder {
       : spec_(*context.spec),
         rule_(*context.spec),
         context_(context),
-        builtin_(*find_builtin_table(context.table)),
+        builtin_(*find_builtin_table(table_kind(spec_), context.table)),
         pieces_(pieces),
         scratch_(*scratch),
         step_form_(is_step_form(spec_)) {
@@ -54,6 +54,7 @@ class BlockEncoder {
     fused_ = as_float32 && vector_ && has_fused_groups();
     if (!step_form_) split_ = split_mantissa(kept_mantissa());
     form_ = step_form_ ? step_table_form<Format>() : exponent_table_form<Format>(split_);
+    form_.kind = table_kind(spec_);
   }
 
   // `out`: where write() will put the block.
@@ -178,7 +179,7 @@ class BlockEncoder {
     } else {
       range_ = exponent_range(table_);
     }
-    make_encode_table(table_, form_.lane_bits, &scratch_.encode_table);
+    make_encode_table(form_.kind, table_, form_.lane_bits, &scratch_.encode_table);
     // The words go to the block itself if it has room for the most that there could be.
     const std::uint64_t before = table_bytes() + kLaneStateBytes * lanes_;
     const std::uint64_t most_words = kWordBytes * (values_ + kEncodeSlackWords);

@@ -14,7 +14,7 @@ FrameHeader make_header(const CodecSpec& spec, DType dtype, const FrameContext& 
   header.dtype = dtype;
   header.reduction = context.reduction;
   header.codec = spec.id;
-  header.coder = is_coded(spec.id) ? kCoderTans128 : kCoderNone;
+  header.coder = spec.coder;
   header.table = is_coded(spec.id) ? coded_table(spec) : 0;
   header.schedule = context.schedule;
   header.rounding = spec.rounding;
@@ -42,6 +42,7 @@ FrameHeader make_header(const CodecSpec& spec, DType dtype, const FrameContext& 
 CodecSpec header_spec(const FrameHeader& header) {
   CodecSpec spec;
   spec.id = header.codec;
+  spec.coder = header.coder;
   spec.group = header.group;
   (header.codec == CodecId::kErrorBounded ? spec.bound : spec.step) = header.quantizer_step;
   spec.scale = header.scale;

@@ -73,10 +73,11 @@ HWY_INLINE HalfTokens quantize_step_half(const std::uint32_t* values,
   return half;
 }
 
-HWY_NOINLINE void encode_step_rows(const EncodeTables& prepared, const std::uint32_t* values,
+template <typename Tables>
+HWY_NOINLINE void encode_step_rows(const Tables& prepared, const std::uint32_t* values,
                                    const FusedGroups& groups, std::uint32_t q_max,
                                    TansVectorEncoder* encoder, FusedEncodeOut* out) {
-  const KeptTables<EncodeTables> tables = prepared;
+  const KeptTables<Tables> tables = prepared;
   const auto largest = std::bit_cast<std::uint32_t>(static_cast<float>(q_max) * 0x1p-14f);
   StepQuantizer quantizer = {set_float(0), set_float(0x1.8p9f),
                              set_lanes(static_cast<int>((largest >> 16) | 0x3Fu))};
@@ -103,7 +104,12 @@ HWY_NOINLINE void encode_step_rows(const EncodeTables& prepared, const std::uint
 
 void encode_step(const std::uint32_t* values, const FusedGroups& groups, std::uint32_t q_max,
                  TansVectorEncoder* encoder, FusedEncodeOut* out) {
-  encode_step_rows(load_encode_tables(encoder->table), values, groups, q_max, encoder, out);
+  const TansVectorEncodeTable& table = encoder->table;
+  if (encoder->is_prefix_code) {
+    encode_step_rows(load_prefix_tables(table), values, groups, q_max, encoder, out);
+  } else {
+    encode_step_rows(load_encode_tables(table), values, groups, q_max, encoder, out);
+  }
 }
 
 // ---- exponent form, encoder ----
@@ -154,15 +160,15 @@ HWY_INLINE HalfTokens quantize_exponent_half(const std::uint32_t* values,
   return half;
 }
 
-template <bool kRounds, int kPlaneBytes>
-HWY_NOINLINE void encode_exponent_rows(const EncodeTables& prepared, const std::uint32_t* values,
+template <bool kRounds, int kPlaneBytes, typename Tables>
+HWY_NOINLINE void encode_exponent_rows(const Tables& prepared, const std::uint32_t* values,
                                        const FusedGroups& groups,
                                        const ExponentParameters& parameters,
                                        TansVectorEncoder* encoder, std::byte* plane,
                                        FusedEncodeOut* out) {
   const MantissaSplit split = parameters.split;
   const TokenRange range = parameters.range;
-  const KeptTables<EncodeTables> tables = prepared;
+  const KeptTables<Tables> tables = prepared;
   const std::uint32_t drop = Float32Format::kMantissaBits - split.mantissa;
   ExponentQuantizer quantizer = {
       zero_lanes(),
@@ -195,11 +201,10 @@ HWY_NOINLINE void encode_exponent_rows(const EncodeTables& prepared, const std::
   *out = {words, outliers};
 }
 
-template <bool kRounds>
-void encode_exponent_as(const std::uint32_t* values, const FusedGroups& groups,
-                        const ExponentParameters& parameters, TansVectorEncoder* encoder,
-                        std::byte* plane, FusedEncodeOut* out) {
-  const EncodeTables tables = load_encode_tables(encoder->table);
+template <bool kRounds, typename Tables>
+void encode_exponent_as(const Tables& tables, const std::uint32_t* values,
+                        const FusedGroups& groups, const ExponentParameters& parameters,
+                        TansVectorEncoder* encoder, std::byte* plane, FusedEncodeOut* out) {
   switch (parameters.split.plane_bytes) {
     case 0:
       return encode_exponent_rows<kRounds, 0>(tables, values, groups, parameters, encoder, plane,
@@ -213,12 +218,26 @@ void encode_exponent_as(const std::uint32_t* values, const FusedGroups& groups,
   }
 }
 
+template <typename Tables>
+void encode_exponent_with(const Tables& tables, const std::uint32_t* values,
+                          const FusedGroups& groups, const ExponentParameters& parameters,
+                          TansVectorEncoder* encoder, std::byte* plane, FusedEncodeOut* out) {
+  return parameters.rounds
+             ? encode_exponent_as<true>(tables, values, groups, parameters, encoder, plane, out)
+             : encode_exponent_as<false>(tables, values, groups, parameters, encoder, plane, out);
+}
+
 void encode_exponent(const std::uint32_t* values, const FusedGroups& groups,
                      const ExponentParameters& parameters, TansVectorEncoder* encoder,
                      std::byte* plane, FusedEncodeOut* out) {
-  return parameters.rounds
-             ? encode_exponent_as<true>(values, groups, parameters, encoder, plane, out)
-             : encode_exponent_as<false>(values, groups, parameters, encoder, plane, out);
+  const TansVectorEncodeTable& table = encoder->table;
+  if (encoder->is_prefix_code) {
+    encode_exponent_with(load_prefix_tables(table), values, groups, parameters, encoder, plane,
+                         out);
+  } else {
+    encode_exponent_with(load_encode_tables(table), values, groups, parameters, encoder, plane,
+                         out);
+  }
 }
 
 // ---- decoders ----

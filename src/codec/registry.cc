@@ -32,6 +32,7 @@ constexpr CodecSpec block_spec(std::uint8_t bits, std::uint32_t group) {
 constexpr CodecSpec lossless_spec() {
   CodecSpec spec;
   spec.id = CodecId::kLossless;
+  spec.coder = Coder::kTans;
   spec.group = 256;
   return spec;
 }
@@ -39,6 +40,7 @@ constexpr CodecSpec lossless_spec() {
 constexpr CodecSpec near_lossless_spec() {
   CodecSpec spec;
   spec.id = CodecId::kNearLossless;
+  spec.coder = Coder::kTans;
   spec.group = 256;
   spec.step = 0.00575;  // the L2 error of a cast to bfloat16
   return spec;
@@ -50,6 +52,7 @@ constexpr std::uint32_t kCoarseBlockValues = 1048576;
 constexpr CodecSpec error_bounded_spec(double bound) {
   CodecSpec spec;
   spec.id = CodecId::kErrorBounded;
+  spec.coder = Coder::kTans;
   spec.block_values = kCoarseBlockValues;
   spec.group = 256;
   spec.bound = bound;
@@ -78,19 +81,25 @@ constexpr Parameter kBlockKeys[] = {Parameter::kBits, Parameter::kGroup, Paramet
 constexpr std::string_view kBlockExamples[] = {"int8", "int4", "block:bits=6,group=64",
                                                "block:bits=8,rounding=nearest"};
 
-constexpr Parameter kLosslessKeys[] = {Parameter::kGroup, Parameter::kBlock};
-constexpr std::string_view kLosslessExamples[] = {"lossless"};
+constexpr Parameter kLosslessKeys[] = {Parameter::kGroup, Parameter::kCoder, Parameter::kSpeed,
+                                       Parameter::kBlock};
+constexpr std::string_view kLosslessExamples[] = {"lossless", "lossless:coder=huffman"};
 
-constexpr Parameter kNearLosslessKeys[] = {Parameter::kStep,  Parameter::kMantissa,
-                                           Parameter::kGroup, Parameter::kRounding,
-                                           Parameter::kSeed,  Parameter::kBlock};
+constexpr Parameter kNearLosslessKeys[] = {
+    Parameter::kStep, Parameter::kMantissa, Parameter::kGroup, Parameter::kRounding,
+    Parameter::kSeed, Parameter::kCoder,    Parameter::kSpeed, Parameter::kBlock};
 constexpr std::string_view kNearLosslessExamples[] = {
-    "near_lossless", "near_lossless:step=1,group=64", "near_lossless:mantissa=6",
-    "near_lossless:mantissa=1,rounding=stochastic"};
+    "near_lossless",
+    "near_lossless:step=1,group=64",
+    "near_lossless:mantissa=6",
+    "near_lossless:mantissa=1,rounding=stochastic",
+    "near_lossless:coder=huffman",
+    "near_lossless:mantissa=6,coder=huffman"};
 
 constexpr Parameter kErrorBoundedKeys[] = {
-    Parameter::kBound,  Parameter::kScale, Parameter::kGroup, Parameter::kRounding,
-    Parameter::kFilter, Parameter::kSeed,  Parameter::kBlock};
+    Parameter::kBound,    Parameter::kScale,  Parameter::kGroup,
+    Parameter::kRounding, Parameter::kFilter, Parameter::kSeed,
+    Parameter::kCoder,    Parameter::kSpeed,  Parameter::kBlock};
 constexpr std::string_view kErrorBoundedExamples[] = {
     "fine",
     "unbiased",
@@ -98,7 +107,8 @@ constexpr std::string_view kErrorBoundedExamples[] = {
     "compso",
     "error_bounded:bound=0.5,rounding=nearest",
     "error_bounded:bound=0.01,scale=absmax,group=64,filter=on",
-    "error_bounded:bound=0.001,scale=absolute"};
+    "error_bounded:bound=0.001,scale=absolute",
+    "error_bounded:bound=0.03125,coder=huffman"};
 
 constexpr CodecAlias kAliases[] = {
     {"int8", block_spec(8, 64)},           {"int4", block_spec(4, 128)},
@@ -140,7 +150,7 @@ constexpr std::array kOwnEntries = {
     CodecEntry{
         .defaults = lossless_spec(),
         .summary = "exponents entropy-coded relative to their group, mantissas as they are",
-        .parameters = "group=N, block=N",
+        .parameters = "group=N, coder=tans|huffman or speed=balanced|fast, block=N",
         .bound = "exact",
         .keys = kLosslessKeys,
         .examples = kLosslessExamples,
@@ -154,7 +164,7 @@ constexpr std::array kOwnEntries = {
                    "mantissa bits, entropy-coded",
         .parameters =
             "step=X | mantissa=M, group=N, rounding=nearest|stochastic (of mantissas), seed=N, "
-            "block=N",
+            "coder=tans|huffman or speed=balanced|fast, block=N",
         .bound = "step: |x - x'| <= step / 2, step = 2^floor(log2(X x RMS of the group)); "
                  "mantissa: |x - x'| <= 2^-(M+1) |x|, stochastic: < 2^-M |x|",
         .keys = kNearLosslessKeys,
@@ -168,7 +178,8 @@ constexpr std::array kOwnEntries = {
         .summary = "values rounded to a step within a bound relative to their group's or tensor's "
                    "RMS, range or largest magnitude, or to nothing; entropy-coded",
         .parameters = "bound=B, scale=rms|range|absmax|absolute, group=N|tensor, "
-                      "rounding=stochastic|nearest, filter=off|on, seed=N, block=N",
+                      "rounding=stochastic|nearest, filter=off|on, seed=N, "
+                      "coder=tans|huffman or speed=balanced|fast, block=N",
         .bound =
             "stochastic: |x - x'| < step, step = 2^floor(log2(B x scale)), unbiased but for the "
             "filter; nearest: |x - x'| <= step / 2, step = 2^floor(log2(2 B x scale))",

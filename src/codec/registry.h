@@ -26,6 +26,8 @@ enum class Parameter : std::uint8_t {
   kRounding,
   kFilter,
   kSeed,
+  kCoder,
+  kSpeed,  // coder
   kBlock,
   // Names that the papers of the baselines use.
   kFormat,    // cast_dtype

@@ -35,6 +35,10 @@ std::string_view parameter_key(Parameter parameter) noexcept {
       return "filter";
     case Parameter::kSeed:
       return "seed";
+    case Parameter::kCoder:
+      return "coder";
+    case Parameter::kSpeed:
+      return "speed";
     case Parameter::kBlock:
       return "block";
     case Parameter::kFormat:
@@ -161,6 +165,17 @@ Status read_rounding(std::string_view text, CodecSpec* spec) {
   return {};
 }
 
+// `tans` and `huffman` are what the parameter calls the two coders.
+Status read_coder(Parameter key, std::string_view text, std::string_view tans,
+                  std::string_view huffman, CodecSpec* spec) {
+  if (text != tans && text != huffman) {
+    return out_of_range(parameter_key(key), std::string(text),
+                        std::string(tans) + " or " + std::string(huffman));
+  }
+  spec->coder = text == huffman ? Coder::kHuffman : Coder::kTans;
+  return {};
+}
+
 Status read_filter(std::string_view text, CodecSpec* spec) {
   if (text != "on" && text != "off") return out_of_range("filter", std::string(text), "on or off");
   spec->options = with_option(spec->options, BoundOptions::kFilter, text == "on");
@@ -219,6 +234,10 @@ Status set_parameter(Parameter key, std::string_view text, CodecSpec* spec) {
       return read_rounding(text, spec);
     case Parameter::kFilter:
       return read_filter(text, spec);
+    case Parameter::kCoder:
+      return read_coder(key, text, "tans", "huffman", spec);
+    case Parameter::kSpeed:
+      return read_coder(key, text, "balanced", "fast", spec);
   }
   return {};
 }
@@ -258,6 +277,10 @@ std::string parameter_text(Parameter key, const CodecSpec& spec) {
       return has_option(spec.options, BoundOptions::kFilter) ? "on" : "off";
     case Parameter::kSeed:
       return std::to_string(spec.seed);
+    case Parameter::kCoder:
+      return std::string(coder_name(spec.coder));
+    case Parameter::kSpeed:
+      return spec.coder == Coder::kHuffman ? "fast" : "balanced";
     case Parameter::kBlock:
       return std::to_string(spec.block_values);
   }
@@ -267,6 +290,7 @@ std::string parameter_text(Parameter key, const CodecSpec& spec) {
 // Whether the canonical text names the parameter: where it differs from the default, and what a
 // reader should not have to know by heart.
 bool is_shown(Parameter key, const CodecSpec& spec, const CodecSpec& defaults) {
+  if (key == Parameter::kSpeed) return false;  // another word for the coder
   if (key == Parameter::kStep && spec.mantissa != 0) return false;
   if (key == Parameter::kBits || key == Parameter::kBound || key == Parameter::kDtype ||
       key == Parameter::kFormat || key == Parameter::kFraction) {
@@ -317,10 +341,16 @@ Status parse_item(std::string_view item, std::uint32_t* seen, CodecSpec* spec) {
     return make_error(ErrorCode::kInvalidArgument, name, "", name + " is given twice");
   }
   *seen |= bit(key);
-  const std::uint32_t both = bit(Parameter::kStep) | bit(Parameter::kMantissa);
-  if ((*seen & both) == both) {
+  const auto seen_both = [&](Parameter a, Parameter b) {
+    return (*seen & (bit(a) | bit(b))) == (bit(a) | bit(b));
+  };
+  if (seen_both(Parameter::kStep, Parameter::kMantissa)) {
     return make_error(ErrorCode::kInvalidArgument, name, "",
                       "step and mantissa exclude each other; give one");
+  }
+  if (seen_both(Parameter::kCoder, Parameter::kSpeed)) {
+    return make_error(ErrorCode::kInvalidArgument, name, "",
+                      "speed chooses the coder; give speed or coder, not both");
   }
   GRADWIRE_RETURN_IF_ERROR(set_parameter(key, item.substr(equals + 1), spec));
   // mantissa=0 would silently mean the step form with step 0.
@@ -411,6 +441,10 @@ Status check_spec(const CodecSpec& spec) {
   }
   GRADWIRE_RETURN_IF_ERROR(check_rounding(spec, *limits));
   GRADWIRE_RETURN_IF_ERROR(check_bound(spec));
+  if (!is_coder(spec.id, spec.coder)) {
+    return out_of_range("coder", std::to_string(static_cast<unsigned>(spec.coder)),
+                        is_coded(spec.id) ? "tans or huffman" : "0 for this codec");
+  }
   if (!kBlockValuesRange.contains(spec.block_values)) {
     return out_of_range("block", std::to_string(spec.block_values), range_text(kBlockValuesRange));
   }

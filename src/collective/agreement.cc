@@ -15,13 +15,13 @@ using enum HeaderField;
 
 // In groups, the first difference of the first group counts.
 constexpr HeaderFieldSet kCallFields{op, dtype, reduction, codec};
-constexpr HeaderFieldSet kCodecFields{rounding,       scale,    group,  block_values,
-                                      quantizer_step, mantissa, bits,   cast_dtype,
-                                      options,        seed,     variant};
+constexpr HeaderFieldSet kCodecFields{rounding,       scale,    group, block_values,
+                                      quantizer_step, mantissa, bits,  cast_dtype,
+                                      options,        seed,     coder, variant};
 constexpr HeaderFieldSet kStepFields{step};
 constexpr HeaderFieldSet kPlaceFields{
-    coder,         table,    schedule, world,      sender,      segment,     phase,
-    segment_count, group_id, sequence, part_count, value_count, first_value, metadata_bytes};
+    table,    schedule, world,      sender,      segment,     phase,         segment_count,
+    group_id, sequence, part_count, value_count, first_value, metadata_bytes};
 
 std::optional<Error> compare(const FrameHeader& mine, const FrameHeader& theirs,
                              HeaderFieldSet fields, int peer) {

@@ -4,6 +4,8 @@
 #include <bit>
 #include <limits>
 
+#include "entropy/prefix_frequencies.h"
+
 namespace gradwire::internal {
 namespace {
 
@@ -88,12 +90,12 @@ std::uint32_t choose_tokens(TokenCounts* counts, std::uint64_t sum,
 }
 
 // One slot more for the token whose bits it saves most.
-void give_slot(const TokenCounts& counts, std::uint32_t tokens, Frequencies* f) noexcept {
+void give_slot(const TokenCounts& counts, Frequencies* f) noexcept {
   std::uint32_t best = kTokenEscape;
   std::int64_t most = -1;
   for (std::uint32_t token = 0; token < kTokenCount; ++token) {
-    if (!has(tokens, token)) continue;
     const std::uint32_t slots = (*f)[token];
+    if (slots == 0) continue;
     const std::int64_t gain = std::int64_t{counts[token]} * (kLog2[slots + 1] - kLog2[slots]);
     if (gain > most) {
       most = gain;
@@ -105,19 +107,35 @@ void give_slot(const TokenCounts& counts, std::uint32_t tokens, Frequencies* f) 
 
 // One slot less for the token that it costs least. There is one with more than its least: those
 // add up to 34 at most.
-void take_slot(const TokenCounts& counts, const TokenBits& lane_bits, Frequencies* f) noexcept {
+void take_slot(const TokenCounts& counts, const Frequencies& least, Frequencies* f) noexcept {
   std::uint32_t best = kTokenEscape;
-  std::int64_t least = std::numeric_limits<std::int64_t>::max();
+  std::int64_t smallest = std::numeric_limits<std::int64_t>::max();
   for (std::uint32_t token = 0; token < kTokenCount; ++token) {
     const std::uint32_t slots = (*f)[token];
-    if (slots <= least_slots(lane_bits[token])) continue;
+    if (slots <= least[token]) continue;
     const std::int64_t loss = std::int64_t{counts[token]} * (kLog2[slots] - kLog2[slots - 1]);
-    if (loss < least) {
-      least = loss;
+    if (loss < smallest) {
+      smallest = loss;
       best = token;
     }
   }
   --(*f)[best];
+}
+
+// Any frequencies of 1/128: each token's share, rounded down, and the rest slot by slot.
+Frequencies fit_tans_frequencies(const TokenCounts& counts, const Frequencies& least,
+                                 std::uint64_t sum) noexcept {
+  Frequencies f = least;
+  std::uint32_t slots = 0;
+  for (std::uint32_t token = 0; token < kTokenCount; ++token) {
+    if (least[token] == 0) continue;
+    const std::uint64_t share = kTansStates * std::uint64_t{counts[token]} / sum;
+    f[token] = static_cast<std::uint8_t>(std::max<std::uint64_t>(share, least[token]));
+    slots += f[token];
+  }
+  for (; slots < kTansStates; ++slots) give_slot(counts, &f);
+  for (; slots > kTansStates; --slots) take_slot(counts, least, &f);
+  return f;
 }
 
 std::uint64_t sum_of(const TokenCounts& counts) noexcept {
@@ -148,18 +166,13 @@ Frequencies fit_frequencies(const TokenCounts& counts, const TableForm& form) no
   TokenCounts fitted = counts;
   const std::uint64_t sum = sum_of(counts);
   const std::uint32_t tokens = choose_tokens(&fitted, sum, form);
-  Frequencies f{};
-  std::uint32_t slots = 0;
+  Frequencies least{};
   for (std::uint32_t token = 0; token < kTokenCount; ++token) {
     if (!has(tokens, token)) continue;
-    const std::uint64_t share = kTansStates * std::uint64_t{fitted[token]} / sum;
-    f[token] = static_cast<std::uint8_t>(
-        std::max<std::uint64_t>(share, least_slots(form.lane_bits[token])));
-    slots += f[token];
+    least[token] = static_cast<std::uint8_t>(least_slots(form.lane_bits[token]));
   }
-  for (; slots < kTansStates; ++slots) give_slot(fitted, tokens, &f);
-  for (; slots > kTansStates; --slots) take_slot(fitted, form.lane_bits, &f);
-  return f;
+  return form.kind == TableKind::kHuffman ? fit_prefix_frequencies(fitted, least)
+                                          : fit_tans_frequencies(fitted, least, sum);
 }
 
 std::uint64_t sample_cost(const TokenCounts& counts, const TableForm& form,

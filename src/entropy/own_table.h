@@ -14,6 +14,7 @@ using TokenCounts = std::array<std::uint32_t, kTokenCount>;
 
 // What tables of a form look like. Masks have bit t for token t.
 struct TableForm {
+  TableKind kind = TableKind::kTans;
   TokenBits lane_bits{};
   std::uint32_t run = 0;         // tokens of which a table holds one run without holes
   std::uint32_t fixed = 0;       // tokens that every table holds; the escape is one

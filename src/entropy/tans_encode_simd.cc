@@ -18,10 +18,11 @@ bool has_encoder() { return GRADWIRE_HAVE_LANE_OPS; }
 
 #if GRADWIRE_HAVE_LANE_OPS
 
-std::byte* encode_rows(const TansVectorEncodeTable& table, const std::uint8_t* tokens,
-                       const std::uint16_t* lane_bits, std::uint32_t count, TansVectorLanes* lanes,
-                       std::byte* words) {
-  const EncodeTables tables = load_encode_tables(table);
+template <typename Tables>
+HWY_NOINLINE std::byte* encode_rows_with(const Tables& prepared, const std::uint8_t* tokens,
+                                         const std::uint16_t* lane_bits, std::uint32_t count,
+                                         TansVectorLanes* lanes, std::byte* words) {
+  const KeptTables<Tables> tables = prepared;
   HalfState low = load_half(*lanes, 0);
   HalfState high = load_half(*lanes, kHalfLanes);
   for (std::uint32_t row = count; row > 0;) {
@@ -36,10 +37,21 @@ std::byte* encode_rows(const TansVectorEncodeTable& table, const std::uint8_t* t
   return words;
 }
 
+std::byte* encode_rows(const std::uint8_t* tokens, const std::uint16_t* lane_bits,
+                       std::uint32_t count, TansVectorEncoder* encoder, std::byte* words) {
+  const TansVectorEncodeTable& table = encoder->table;
+  if (encoder->is_prefix_code) {
+    return encode_rows_with(load_prefix_tables(table), tokens, lane_bits, count, &encoder->lanes,
+                            words);
+  }
+  return encode_rows_with(load_encode_tables(table), tokens, lane_bits, count, &encoder->lanes,
+                          words);
+}
+
 #else
 
-std::byte* encode_rows(const TansVectorEncodeTable&, const std::uint8_t*, const std::uint16_t*,
-                       std::uint32_t, TansVectorLanes*, std::byte*) {
+std::byte* encode_rows(const std::uint8_t*, const std::uint16_t*, std::uint32_t, TansVectorEncoder*,
+                       std::byte*) {
   return nullptr;
 }
 
@@ -90,6 +102,7 @@ void start_vector_encoder(const TansEncodeTable& table, TansVectorEncoder* encod
   for (std::uint32_t i = 0; i < kTansStates; ++i) {
     to.states[i] = static_cast<std::uint8_t>(table.states[i] >> kTansStateShift);
   }
+  encoder->is_prefix_code = table.is_prefix_code;
   encoder->lanes = TansVectorLanes{};
   encoder->lanes.state.fill(kTansStates);
 }
@@ -98,8 +111,7 @@ std::byte* encode_group_simd(const TansEncodeTable& table, const std::uint8_t* t
                              const std::uint16_t* lane_bits, std::uint32_t count,
                              TansVectorEncoder* encoder, std::byte* words) noexcept {
   if (count % kMaxLanes == 0) {
-    std::byte* const end = GRADWIRE_DISPATCH(encode_rows)(encoder->table, tokens, lane_bits, count,
-                                                          &encoder->lanes, words);
+    std::byte* const end = GRADWIRE_DISPATCH(encode_rows)(tokens, lane_bits, count, encoder, words);
     if (end != nullptr) return end;
   }
   // A short row, or no vector encoder here.

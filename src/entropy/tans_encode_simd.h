@@ -23,6 +23,7 @@ struct TansVectorEncodeTable {
 
 struct TansVectorEncoder {
   TansVectorEncodeTable table;
+  bool is_prefix_code = false;
   TansVectorLanes lanes;
 };
 

@@ -11,6 +11,8 @@ namespace gradwire::internal {
 inline constexpr std::uint32_t kTansStates = 128;
 inline constexpr std::uint32_t kTansStateBits = 7;
 inline constexpr std::uint32_t kTansSpread = 83;
+// Huffman-7: codes of 1 to 7 bits.
+inline constexpr std::uint32_t kMaxPrefixFrequency = 64;
 inline constexpr std::uint32_t kTokenCount = 32;
 inline constexpr std::uint8_t kTokenEscape = 31;
 // Code and lane bits of one value at most: one word.
@@ -37,6 +39,8 @@ constexpr std::uint32_t lane_value(std::uint32_t lanes, std::uint32_t lane) noex
   return lane / half * half + (lane % half) / 2 + (half / 2) * (lane % 2);
 }
 
+// What the numbers of a table are: any frequencies, or those of a prefix code, Huffman-7.
+enum class TableKind : std::uint8_t { kTans, kHuffman };
 using Frequencies = std::array<std::uint8_t, kTokenCount>;
 // r(token): lane bits that follow the code of each token.
 using TokenBits = std::array<std::uint8_t, kTokenCount>;

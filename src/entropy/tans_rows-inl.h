@@ -55,15 +55,22 @@ HWY_INLINE EncodeTables load_encode_tables(const TansVectorEncodeTable& table) {
           load_table32(table.lane_bits.data()), load_table128(table.states.data())};
 }
 
-// Undoes refill and reading of the 32 values, as encode_value() of the plain encoder does for one
-// value; the words come out in lane order. Of the tokens only the low five bits count.
-HWY_INLINE std::byte* encode_half(const EncodeTables& tables, Lanes tokens, Lanes lane_bits,
-                                  HalfState& half, std::byte* words) {
-  const Lanes code_bits = shift_right<8>(add(half.state, lookup32(tables.delta, tokens)));
-  const Lanes value = funnel_right(half.state, lane_bits, code_bits);
-  const Lanes index = add(shift_right(half.state, code_bits), lookup32(tables.start, tokens));
-  half.state = lookup128(tables.states, index);
-  const Lanes next = sub(half.position, add(code_bits, lookup32(tables.lane_bits, tokens)));
+// Of a prefix code: the code bits follow from the token, and the states are numbers in a row.
+struct PrefixEncodeTables {
+  Table32 code_bits, start, value_bits;
+};
+
+HWY_INLINE PrefixEncodeTables load_prefix_tables(const TansVectorEncodeTable& table) {
+  const Lanes code_bits = shift_right<8>(load_lanes(table.delta.data()));
+  return {make_table32(code_bits),
+          make_table32(add(load_lanes(table.start.data()), set_lanes(kTansStates))),
+          make_table32(add(code_bits, load_lanes(table.lane_bits.data())))};
+}
+
+// Undoes refill and reading of values of `value_bits` bits, `value` at the top of 16; the words
+// come out in lane order.
+HWY_INLINE std::byte* put_values(Lanes value, Lanes value_bits, HalfState& half, std::byte* words) {
+  const Lanes next = sub(half.position, value_bits);
   const LaneMask refill = negative(next);
   half.position = and_(next, set_lanes(15));
   words = compress_store(half.n2, refill, words);
@@ -73,6 +80,25 @@ HWY_INLINE std::byte* encode_half(const EncodeTables& tables, Lanes tokens, Lane
   half.n1 = or_(select(refill, half.n0, half.n1), funnel_right(value, zero_lanes(), half.position));
   half.n0 = or_(clear(refill, half.n0), shift_right(value, half.position));
   return words;
+}
+
+// The 32 values, as encode_value() of the plain encoder does one. Of the tokens only the low five
+// bits count.
+HWY_INLINE std::byte* encode_half(const EncodeTables& tables, Lanes tokens, Lanes lane_bits,
+                                  HalfState& half, std::byte* words) {
+  const Lanes code_bits = shift_right<8>(add(half.state, lookup32(tables.delta, tokens)));
+  const Lanes value = funnel_right(half.state, lane_bits, code_bits);
+  const Lanes index = add(shift_right(half.state, code_bits), lookup32(tables.start, tokens));
+  half.state = lookup128(tables.states, index);
+  return put_values(value, add(code_bits, lookup32(tables.lane_bits, tokens)), half, words);
+}
+
+HWY_INLINE std::byte* encode_half(const PrefixEncodeTables& tables, Lanes tokens, Lanes lane_bits,
+                                  HalfState& half, std::byte* words) {
+  const Lanes code_bits = lookup32(tables.code_bits, tokens);
+  const Lanes value = funnel_right(half.state, lane_bits, code_bits);
+  half.state = add(shift_right(half.state, code_bits), lookup32(tables.start, tokens));
+  return put_values(value, lookup32(tables.value_bits, tokens), half, words);
 }
 
 struct DecodeTables {

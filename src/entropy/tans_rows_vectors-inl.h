@@ -98,8 +98,42 @@ HWY_INLINE EncodeTables load_encode_tables(const TansVectorEncodeTable& table) {
           load_byte_table<8>(table.states.data())};
 }
 
-// Undoes refill and reading of the 32 values, as encode_value() of the plain encoder does for one
-// value; the words come out in lane order. Of the tokens only the low five bits count.
+// Of a prefix code: the code bits, 1 to 7, follow from the token, and the states are numbers in a
+// row.
+struct PrefixEncodeTables {
+  ByteTable<2> code_bits, start, value_bits;
+};
+
+HWY_INLINE PrefixEncodeTables load_prefix_tables(const TansVectorEncodeTable& table) {
+  const Lanes code_bits = shift_right<8>(load_lanes(table.delta.data()));
+  return {low_bytes_table(code_bits),
+          low_bytes_table(add(load_lanes(table.start.data()), set_lanes(kTansStates))),
+          low_bytes_table(add(code_bits, load_lanes(table.lane_bits.data())))};
+}
+
+// Undoes refill and reading of values of `value_bits` bits, `value` at the top of 16; the words
+// come out in lane order.
+HWY_INLINE std::byte* put_values(const Lanes& value, const ByteLanes& value_bits, HalfState& half,
+                                 std::byte* words) {
+  const ByteLanes zero = set_bytes(0);
+  // Below 0 where the lane refills.
+  const ByteLanes next = sub(half.position, value_bits);
+  const ByteMask refill = greater_signed(zero, next);
+  half.position = and_(next, set_bytes(15));
+  words = compress_store(half.n2, refill, words);
+  // There its window moves down by a word; then the value's 16 bits go in at the position, across
+  // N0 and N1. At position 0 N0 takes all of them, and N1 the product 0.
+  const LaneMask moves = widen_mask(refill);
+  half.n2 = select(moves, half.n1, half.n2);
+  const Lanes place = words_of(kDown, half.position);
+  const LaneMask at_top = widen_mask(equal(half.position, zero));
+  half.n1 = or_(select(moves, half.n0, half.n1), mul_low(value, place));
+  half.n0 = or_(clear(moves, half.n0), select(at_top, value, mul_high(value, place)));
+  return words;
+}
+
+// The 32 values, as encode_value() of the plain encoder does one. Of the tokens only the low five
+// bits count.
 HWY_INLINE std::byte* encode_half(const EncodeTables& tables, const Lanes& tokens,
                                   const Lanes& lane_bits, HalfState& half, std::byte* words) {
   const ByteLanes zero = set_bytes(0);
@@ -116,20 +150,18 @@ HWY_INLINE std::byte* encode_half(const EncodeTables& tables, const Lanes& token
   const ByteLanes shifted = select(no_code, half.state, narrow_words(mul_high(state, down)));
   const ByteLanes index = and_(add(shifted, lookup(tables.start, token)), set_bytes(127));
   half.state = lookup(tables.states, index);
-  // Below 0 where the lane refills.
-  const ByteLanes next = sub(half.position, add(code_bits, lookup(tables.lane_bits, token)));
-  const ByteMask refill = greater_signed(zero, next);
-  half.position = and_(next, set_bytes(15));
-  words = compress_store(half.n2, refill, words);
-  // There its window moves down by a word; then the value's 16 bits go in at the position, across
-  // N0 and N1. At position 0 N0 takes all of them, and N1 the product 0.
-  const LaneMask moves = widen_mask(refill);
-  half.n2 = select(moves, half.n1, half.n2);
-  const Lanes place = words_of(kDown, half.position);
-  const LaneMask at_top = widen_mask(equal(half.position, zero));
-  half.n1 = or_(select(moves, half.n0, half.n1), mul_low(value, place));
-  half.n0 = or_(clear(moves, half.n0), select(at_top, value, mul_high(value, place)));
-  return words;
+  return put_values(value, add(code_bits, lookup(tables.lane_bits, token)), half, words);
+}
+
+HWY_INLINE std::byte* encode_half(const PrefixEncodeTables& tables, const Lanes& tokens,
+                                  const Lanes& lane_bits, HalfState& half, std::byte* words) {
+  const ByteLanes token = narrow_words(and_(tokens, set_lanes(31)));
+  const ByteLanes code_bits = lookup(tables.code_bits, token);
+  const Lanes down = join(set_bytes(0), high_bytes(kDown, code_bits));  // 2^(16 - nb)
+  const Lanes state = widen_bytes(half.state);
+  const Lanes value = or_(mul_low(state, down), mul_high(lane_bits, down));
+  half.state = add(narrow_words(mul_high(state, down)), lookup(tables.start, token));
+  return put_values(value, lookup(tables.value_bits, token), half, words);
 }
 
 struct DecodeTables {

@@ -12,13 +12,16 @@ constexpr std::uint32_t log2_floor(std::uint32_t y) noexcept {
   return static_cast<std::uint32_t>(std::bit_width(y)) - 1;
 }
 
-std::array<std::uint8_t, kTansStates> spread(const Frequencies& frequencies) noexcept {
+// A token's states: scattered, or for a prefix code side by side.
+std::array<std::uint8_t, kTansStates> spread(TableKind kind,
+                                             const Frequencies& frequencies) noexcept {
+  const std::uint32_t step = kind == TableKind::kHuffman ? 1 : kTansSpread;
   std::array<std::uint8_t, kTansStates> symbol{};
   std::uint32_t position = 0;
   for (std::uint32_t token = 0; token < kTokenCount; ++token) {
     for (std::uint32_t i = 0; i < frequencies[token]; ++i) {
       symbol[position] = static_cast<std::uint8_t>(token);
-      position = (position + kTansSpread) % kTansStates;
+      position = (position + step) % kTansStates;
     }
   }
   return symbol;
@@ -26,12 +29,17 @@ std::array<std::uint8_t, kTansStates> spread(const Frequencies& frequencies) noe
 
 }  // namespace
 
-const char* check_frequencies(const Frequencies& frequencies, const TokenBits& lane_bits) noexcept {
+const char* check_frequencies(TableKind kind, const Frequencies& frequencies,
+                              const TokenBits& lane_bits) noexcept {
   std::uint32_t sum = 0;
   for (const std::uint8_t f : frequencies) sum += f;
   if (sum != kTansStates) return "the frequencies do not add up to 128";
   for (std::uint32_t token = 0; token < kTokenCount; ++token) {
     if (frequencies[token] == 0) continue;
+    if (kind == TableKind::kHuffman &&
+        (!std::has_single_bit(frequencies[token]) || frequencies[token] > kMaxPrefixFrequency)) {
+      return "a frequency of the prefix code is not a power of two up to 64";
+    }
     // The first of a token's states takes the most bits.
     const std::uint32_t most = kTansStateBits - log2_floor(frequencies[token]);
     if (most + lane_bits[token] > kMaxValueBits) return "a token takes more than 16 bits";
@@ -39,9 +47,9 @@ const char* check_frequencies(const Frequencies& frequencies, const TokenBits& l
   return nullptr;
 }
 
-void make_decode_table(const Frequencies& frequencies, const TokenBits& lane_bits,
+void make_decode_table(TableKind kind, const Frequencies& frequencies, const TokenBits& lane_bits,
                        TansDecodeTable* table) noexcept {
-  const auto symbol = spread(frequencies);
+  const auto symbol = spread(kind, frequencies);
   Frequencies count = frequencies;
   for (std::uint32_t state = 0; state < kTansStates; ++state) {
     const std::uint8_t token = symbol[state];
@@ -58,9 +66,9 @@ void make_decode_table(const Frequencies& frequencies, const TokenBits& lane_bit
   }
 }
 
-void make_encode_table(const Frequencies& frequencies, const TokenBits& lane_bits,
+void make_encode_table(TableKind kind, const Frequencies& frequencies, const TokenBits& lane_bits,
                        TansEncodeTable* table) noexcept {
-  const auto symbol = spread(frequencies);
+  const auto symbol = spread(kind, frequencies);
   std::array<std::uint32_t, kTokenCount> fill{};
   std::uint32_t first = 0;
   for (std::uint32_t token = 0; token < kTokenCount; ++token) {
@@ -80,11 +88,13 @@ void make_encode_table(const Frequencies& frequencies, const TokenBits& lane_bit
   for (std::uint32_t state = 0; state < kTansStates; ++state) {
     table->states[fill[symbol[state]]++] = (state + kTansStates) << kTansStateShift;
   }
+  table->is_prefix_code = kind == TableKind::kHuffman;
 }
 
-const Frequencies* find_builtin_table(std::uint8_t number) noexcept {
+const Frequencies* find_builtin_table(TableKind kind, std::uint8_t number) noexcept {
   for (const BuiltinTable& table : kBuiltinTables) {
-    if (table.number == number) return &table.frequencies;
+    if (table.number != number) continue;
+    return kind == TableKind::kHuffman ? &table.huffman : &table.frequencies;
   }
   return nullptr;
 }

@@ -45,21 +45,25 @@ struct TansEncodeTable {
   alignas(64) std::array<TansEncodeEntry, kTokenCount> tokens;
   // By token, in order of states; << kTansStateShift.
   alignas(64) std::array<std::uint32_t, kTansStates> states;
+  // Huffman-7: nb does not depend on the state, and states[i] is i + 128.
+  bool is_prefix_code = false;
 };
 
 // Null if `frequencies` make a table for values with these lane bits, else what is wrong: the sum
-// is not 128, or some state would take more than 16 bits. A token without frequency never occurs.
-const char* check_frequencies(const Frequencies& frequencies, const TokenBits& lane_bits) noexcept;
+// is not 128, some state would take more than 16 bits, or the kind has no such frequency. A token
+// without frequency never occurs.
+const char* check_frequencies(TableKind kind, const Frequencies& frequencies,
+                              const TokenBits& lane_bits) noexcept;
 
 // `frequencies` must have passed check_frequencies(). The encoder's table holds nothing useful
 // for tokens of frequency 0: they must not be encoded.
-void make_decode_table(const Frequencies& frequencies, const TokenBits& lane_bits,
+void make_decode_table(TableKind kind, const Frequencies& frequencies, const TokenBits& lane_bits,
                        TansDecodeTable* table) noexcept;
-void make_encode_table(const Frequencies& frequencies, const TokenBits& lane_bits,
+void make_encode_table(TableKind kind, const Frequencies& frequencies, const TokenBits& lane_bits,
                        TansEncodeTable* table) noexcept;
 
 // The built-in table of this number; null if there is none.
-const Frequencies* find_builtin_table(std::uint8_t number) noexcept;
+const Frequencies* find_builtin_table(TableKind kind, std::uint8_t number) noexcept;
 
 }  // namespace gradwire::internal
 

@@ -125,8 +125,8 @@ Status check_codec(const FrameHeader& header) {
     return bad_field(header, HeaderField::dtype,
                      "a type that codec " + std::string(limits->name) + " takes");
   }
-  if (header.coder != (is_coded(header.codec) ? kCoderTans128 : kCoderNone)) {
-    return bad_field(header, HeaderField::coder, "1 for coded codecs, else 0");
+  if (!is_coder(header.codec, header.coder)) {
+    return bad_field(header, HeaderField::coder, "1 or 2 for coded codecs, else 0");
   }
   if (header.rounding > Rounding::kStochastic) {
     return bad_field(header, HeaderField::rounding, "0 or 1");

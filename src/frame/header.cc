@@ -39,6 +39,7 @@ std::string text_of(Rounding rounding) {
                                                    : "unknown",
                rounding);
 }
+std::string text_of(Coder coder) { return named(coder_name(coder), coder); }
 std::string text_of(BoundScale scale) { return named(scale_name(scale), scale); }
 std::string text_of(BoundOptions options) {
   const auto bits = static_cast<unsigned>(options);

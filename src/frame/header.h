@@ -25,7 +25,7 @@
   FIELD(8, DType, dtype)                   \
   FIELD(9, Reduction, reduction)           \
   FIELD(10, CodecId, codec)                \
-  FIELD(11, std::uint8_t, coder)           \
+  FIELD(11, Coder, coder)                  \
   FIELD(12, std::uint8_t, table)           \
   FIELD(13, Schedule, schedule)            \
   FIELD(14, Rounding, rounding)            \
@@ -60,8 +60,6 @@ inline constexpr std::size_t kHeaderBytes = 128;
 inline constexpr std::size_t kChecksumOffset = 124;
 inline constexpr std::size_t kPartEntryBytes = 8;
 inline constexpr std::uint32_t kMagic = 0x46525747u;  // "GWRF" read as a little-endian number
-inline constexpr std::uint8_t kCoderNone = 0;
-inline constexpr std::uint8_t kCoderTans128 = 1;
 
 // All fields zero by default.
 struct FrameHeader {

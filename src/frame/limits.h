@@ -90,6 +90,11 @@ constexpr bool is_coded(CodecId codec) noexcept {
   return codec == CodecId::kLossless || codec == CodecId::kNearLossless ||
          codec == CodecId::kErrorBounded;
 }
+// What may code the values of a codec.
+constexpr bool is_coder(CodecId codec, Coder coder) noexcept {
+  if (!is_coded(codec)) return coder == Coder::kNone;
+  return coder == Coder::kTans || coder == Coder::kHuffman;
+}
 // Coded codecs: values in the step form; else the exponent form.
 constexpr bool is_step_form(CodecId codec, std::uint32_t mantissa) noexcept {
   return codec == CodecId::kErrorBounded || (codec == CodecId::kNearLossless && mantissa == 0);

@@ -18,6 +18,18 @@ std::string_view scale_name(BoundScale scale) noexcept {
   return "unknown";
 }
 
+std::string_view coder_name(Coder coder) noexcept {
+  switch (coder) {
+    case Coder::kNone:
+      return "none";
+    case Coder::kTans:
+      return "tans";
+    case Coder::kHuffman:
+      return "huffman";
+  }
+  return "unknown";
+}
+
 std::string_view op_name(Op op) noexcept {
   switch (op) {
     case Op::kNone:

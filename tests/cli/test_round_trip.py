@@ -155,7 +155,7 @@ def test_threads_change_nothing(cli: Cli, tmp_path: Path) -> None:
 
 
 def test_fallback_is_needed_and_named(cli: Cli, tmp_path: Path, safetensors_file: Path) -> None:
-    arguments = ["encode", safetensors_file, tmp_path / "x.gw", "--codec", "int8"]
+    arguments = ["encode", safetensors_file, tmp_path / "x.gw", "--codec", "natural"]
     refused = cli(*arguments, status=2)
     named = [name for name in ("half", "bf16", "double") if f"tensor {name} is " in refused.err]
     assert len(named) == 1 and "--fallback" in refused.err

@@ -212,16 +212,22 @@ def test_bit_array_is_least_significant_first() -> None:
 
 
 def test_worked_example_of_the_table() -> None:
-    table = build_table([128] + [0] * 31, step_raw_bits(DTYPES[1]))
+    table = build_table(1, [128] + [0] * 31, step_raw_bits(DTYPES[1]))
     assert set(table.bits.tolist()) == {0}
     assert table.next.tolist() == list(range(128))
 
 
 def test_built_in_tables_are_listed() -> None:
-    tables = built_in_tables()
+    for coder in (1, 2):
+        check_built_in_tables(coder)
+
+
+def check_built_in_tables(coder: int) -> None:
+    tables = built_in_tables(coder)
     assert sorted(tables) == [1, *range(16, 39)]
     for number, frequencies in tables.items():
-        build_table(frequencies, step_raw_bits(DTYPES[1]) if number > 1 else [9] * 30 + [1, 0])
+        raw_bits = step_raw_bits(DTYPES[1]) if number > 1 else [9] * 30 + [1, 0]
+        build_table(coder, frequencies, raw_bits)
         assert frequencies[31] > 0
 
 

@@ -82,6 +82,13 @@ def bounded_text(chance: random.Random, group: str) -> str:
 
 def random_spec(chance: random.Random) -> tuple[str, int]:
     """A codec's text and a dtype's number."""
+    text, dtype = random_codec(chance)
+    is_coded = text.startswith(("lossless", "near_lossless", "error_bounded"))
+    coder = chance.choice(["", ",coder=huffman", ",coder=tans"]) if is_coded else ""
+    return text + coder, dtype
+
+
+def random_codec(chance: random.Random) -> tuple[str, int]:
     block = f"block={4096 * chance.randint(1, 3)}"
     group = f"group={64 * chance.choice([1, 1, 2, 4, 5, 64])}"
     name = chance.choice(

@@ -120,6 +120,9 @@ CodecSpec random_spec(Random& random, CodecId codec) {
     default:
       add_baseline_fields(random, &spec);
   }
+  if (internal::is_coded(codec)) {
+    spec.coder = pick(random, 0, 1) == 0 ? Coder::kTans : Coder::kHuffman;
+  }
   return spec;
 }
 

@@ -6,7 +6,8 @@ import pytest
 from ranks import run_scripts
 
 SETUP = f"""
-import os, sys, time
+import faulthandler, os, sys, time
+faulthandler.enable()  # who aborted, if anybody did
 sys.path.insert(0, {str(Path(__file__).parent)!r})
 import torch, torch.distributed as dist, gradwire
 from support import Net, SlowBackward, batch, ddp, train

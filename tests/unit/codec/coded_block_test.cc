@@ -430,7 +430,7 @@ TEST_F(CodedBlockTest, OwnTablesAreChecked) {
   const Block block = encode(spec, values);
   BlockEntry entry = block.entry;
   entry.flags = 1;
-  const Frequencies* builtin = find_builtin_table(coded_table(spec));
+  const Frequencies* builtin = find_builtin_table(TableKind::kTans, coded_table(spec));
   const auto with_table = [&](const Frequencies& frequencies) {
     std::vector<std::byte> bytes(kTableBytes + block.bytes.size());
     std::memcpy(bytes.data(), frequencies.data(), kTableBytes);

@@ -49,6 +49,7 @@ struct Encoded {
 };
 
 struct Form {
+  TableKind kind = TableKind::kTans;
   bool step = false;
   std::uint32_t q_max = 0;
   ExponentParameters exponent;
@@ -56,10 +57,11 @@ struct Form {
   TokenBits lane_bits{};
 };
 
-Form step_form(std::uint8_t table) {
+Form step_form(std::uint8_t table, TableKind kind = TableKind::kTans) {
   Form form;
+  form.kind = kind;
   form.step = true;
-  form.frequencies = *find_builtin_table(table);
+  form.frequencies = *find_builtin_table(kind, table);
   std::uint32_t last = kStepTokenMax;
   while (form.frequencies[last] == 0) --last;
   form.q_max = step_token_last(last);
@@ -67,10 +69,11 @@ Form step_form(std::uint8_t table) {
   return form;
 }
 
-Form exponent_form(std::uint32_t mantissa, bool rounds) {
+Form exponent_form(std::uint32_t mantissa, bool rounds, TableKind kind = TableKind::kTans) {
   Form form;
+  form.kind = kind;
   form.exponent = {split_mantissa(mantissa), {1, 18}, rounds};
-  form.frequencies = *find_builtin_table(1);
+  form.frequencies = *find_builtin_table(kind, 1);
   form.lane_bits = exponent_lane_bits(form.exponent.split);
   return form;
 }
@@ -84,7 +87,7 @@ std::vector<std::byte> states_of(const TansEncodeLanes& lanes) {
 Encoded encode_plain(const Form& form, const std::vector<std::uint32_t>& values,
                      std::uint32_t group, const std::vector<std::int16_t>& scales) {
   TansEncodeTable table;
-  make_encode_table(form.frequencies, form.lane_bits, &table);
+  make_encode_table(form.kind, form.frequencies, form.lane_bits, &table);
   const MantissaSplit split = form.exponent.split;
   Encoded result;
   result.words.resize(values.size() + 1);
@@ -121,7 +124,7 @@ Encoded encode_plain(const Form& form, const std::vector<std::uint32_t>& values,
 Encoded encode_at_once(const Form& form, const std::vector<std::uint32_t>& values,
                        std::uint32_t group, const std::vector<std::int16_t>& scales) {
   TansEncodeTable table;
-  make_encode_table(form.frequencies, form.lane_bits, &table);
+  make_encode_table(form.kind, form.frequencies, form.lane_bits, &table);
   Encoded result;
   result.words.resize(values.size() + kEncodeSlackWords);
   result.plane.resize(values.size() * form.exponent.split.plane_bytes);
@@ -150,7 +153,7 @@ std::vector<std::uint32_t> decode_plain(const Form& form, const Encoded& encoded
                                         std::uint32_t group, std::size_t count,
                                         const std::vector<std::int16_t>& scales) {
   TansDecodeTable table;
-  make_decode_table(form.frequencies, form.lane_bits, &table);
+  make_decode_table(form.kind, form.frequencies, form.lane_bits, &table);
   TansDecoder decoder;
   EXPECT_EQ(
       start_decoder(encoded.states, kMaxLanes, std::as_bytes(std::span(encoded.words)), &decoder),
@@ -190,7 +193,7 @@ AtOnce decode_at_once(const Form& form, const Encoded& encoded, std::uint32_t gr
                       const std::vector<std::uint32_t>& start = {},
                       std::size_t outliers_missing = 0) {
   TansDecodeTable table;
-  make_decode_table(form.frequencies, form.lane_bits, &table);
+  make_decode_table(form.kind, form.frequencies, form.lane_bits, &table);
   // Readable bytes behind the words, as the scales of a block are.
   std::vector<std::byte> words(2 * encoded.words.size() + 64);
   std::memcpy(words.data(), encoded.words.data(), 2 * encoded.words.size());
@@ -285,7 +288,9 @@ class FusedGroupsTest : public testing::Test {
 };
 
 TEST_F(FusedGroupsTest, StepForm) {
-  for (const Form& form : {step_form(16), step_form(17), step_form(28), step_form(36)}) {
+  for (const Form& form :
+       {step_form(16), step_form(17), step_form(28), step_form(36),
+        step_form(16, TableKind::kHuffman), step_form(28, TableKind::kHuffman)}) {
     for (const std::uint32_t group : {64u, 256u, 4096u}) {
       for (const std::int32_t scale : {-123, -20, 0, 60, 112}) {
         ASSERT_TRUE(fused_step_scale(scale));
@@ -297,6 +302,16 @@ TEST_F(FusedGroupsTest, StepForm) {
   }
   EXPECT_FALSE(fused_step_scale(-125));
   EXPECT_FALSE(fused_step_scale(113));
+}
+
+TEST_F(FusedGroupsTest, PrefixCodeInExponentForm) {
+  for (const std::uint32_t mantissa : {6u, 16u, 23u}) {
+    for (const bool rounds : {false, true}) {
+      if (rounds && mantissa > 16) continue;
+      const Form form = exponent_form(mantissa, rounds, TableKind::kHuffman);
+      for (int kind = 0; kind < 4; ++kind) check(form, 256, 127, kind, 3);
+    }
+  }
 }
 
 TEST_F(FusedGroupsTest, ExponentForm) {

@@ -72,6 +72,32 @@ TEST(Spec, CanonicalText) {
             "error_bounded:bound=0.004,rounding=nearest");
 }
 
+TEST(Spec, SpeedChoosesTheCoder) {
+  EXPECT_EQ(CodecSpec::parse("lossless")->coder, Coder::kTans);
+  EXPECT_EQ(CodecSpec::parse("int8")->coder, Coder::kNone);
+  EXPECT_EQ(canonical("lossless:speed=fast"), "lossless:coder=huffman");
+  EXPECT_EQ(canonical("lossless:coder=huffman"), "lossless:coder=huffman");
+  EXPECT_EQ(canonical("fine:speed=balanced"), "error_bounded:bound=0.03125");
+  EXPECT_EQ(canonical("near_lossless:block=4096,coder=huffman,group=64"),
+            "near_lossless:group=64,coder=huffman,block=4096");
+  EXPECT_EQ(canonical("fine:coder=tans"), "error_bounded:bound=0.03125");
+  for (const char* text : {"lossless:speed=fast,coder=tans", "lossless:coder=huffman,speed=fast"}) {
+    const Error error = parse_error(text);
+    EXPECT_EQ(error.code, ErrorCode::kInvalidArgument) << text;
+    EXPECT_NE(error.message.find("give speed or coder, not both"), std::string::npos);
+  }
+  EXPECT_EQ(parse_error("lossless:speed=fast,coder=tans").field, "coder");
+  EXPECT_EQ(parse_error("lossless:speed=best").message, "speed is best, must be balanced or fast");
+  EXPECT_EQ(parse_error("fine:coder=ans").message, "coder is ans, must be tans or huffman");
+  EXPECT_EQ(parse_error("int8:speed=fast").code, ErrorCode::kUnknownParameter);
+  CodecSpec spec = *CodecSpec::parse("lossless");
+  spec.coder = Coder::kNone;
+  EXPECT_FALSE(internal::check_spec(spec).ok());
+  spec = *CodecSpec::parse("int8");
+  spec.coder = Coder::kHuffman;
+  EXPECT_FALSE(internal::check_spec(spec).ok());
+}
+
 // The caller's rounding mode must not make another step of the same text.
 TEST(Spec, NumbersDoNotDependOnTheRoundingMode) {
   constexpr const char* kTexts[] = {"near_lossless:step=0.1", "near_lossless:step=0.00575",
@@ -96,8 +122,8 @@ TEST(Spec, TextRoundTrips) {
        {"none", "cast:dtype=fp16,block=1048576", "block:bits=4,group=4096,seed=1", "lossless",
         "near_lossless:step=0.00390625", "near_lossless:step=8,group=64",
         "near_lossless:step=0.1,group=4096,block=4096", "near_lossless:step=0.30000000000000004",
-        "near_lossless:mantissa=2", "near_lossless:mantissa=16", "compso", "fine", "coarse:seed=1",
-        "near_lossless:mantissa=1,rounding=stochastic,seed=9",
+        "near_lossless:mantissa=2", "near_lossless:mantissa=16", "lossless:speed=fast", "compso",
+        "fine", "coarse:seed=1", "near_lossless:mantissa=1,rounding=stochastic,seed=9",
         "error_bounded:bound=1e-30,scale=absolute,group=64,rounding=nearest,filter=on",
         "error_bounded:bound=0.3,scale=absmax,group=tensor,block=8192"}) {
     const Result<CodecSpec> spec = CodecSpec::parse(text);
@@ -125,8 +151,9 @@ TEST(Spec, UnknownParameterListsThoseOfTheCodec) {
   const Error error = parse_error("near_lossless:stp=1");
   EXPECT_EQ(error.code, ErrorCode::kUnknownParameter);
   EXPECT_EQ(error.field, "stp");
-  EXPECT_NE(error.message.find("it takes step, mantissa, group, rounding, seed, block"),
-            std::string::npos);
+  EXPECT_NE(
+      error.message.find("it takes step, mantissa, group, rounding, seed, coder, speed, block"),
+      std::string::npos);
   for (const char* text : {"none:group=64", "cast:bits=8", "lossless:step=1", "int8:dtype=bf16",
                            "none:", "none:,", "none:block=4096,", "lossless:=4", "int8: bits=8"}) {
     EXPECT_EQ(parse_error(text).code, ErrorCode::kUnknownParameter) << text;

@@ -74,7 +74,7 @@ TEST(OwnTable, FrequenciesAreTablesTheEncoderCanUse) {
       if (sum_of(counts) == 0) continue;
       SCOPED_TRACE("round " + std::to_string(round));
       const Frequencies f = fit_frequencies(counts, form);
-      const char* problem = check_frequencies(f, form.lane_bits);
+      const char* problem = check_frequencies(TableKind::kTans, f, form.lane_bits);
       ASSERT_EQ(problem, nullptr) << problem;
       int runs = 0;
       bool in_run = false;
@@ -138,7 +138,7 @@ double coded_bits(const TokenCounts& counts, const Frequencies& frequencies) {
   std::mt19937_64 random(11);
   std::shuffle(tokens.begin(), tokens.end(), random);
   TansEncodeTable table;
-  make_encode_table(frequencies, TokenBits{}, &table);
+  make_encode_table(TableKind::kTans, frequencies, TokenBits{}, &table);
   TansEncodeLanes lanes{};
   const std::vector<std::uint16_t> lane_bits(tokens.size());
   std::vector<std::byte> words(2 * tokens.size() + 2);
@@ -195,7 +195,7 @@ TEST(OwnTable, OneTokenCostsNearlyNothing) {
 
 TEST(OwnTable, IsTakenOnlyWhereItPays) {
   const TableForm form = exponent_form();
-  const Frequencies builtin = *find_builtin_table(1);
+  const Frequencies builtin = *find_builtin_table(TableKind::kTans, 1);
   TokenSample sample;
   sample.values = 1 << 18;
   sample.visited = 2048;

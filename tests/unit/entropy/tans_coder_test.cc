@@ -48,7 +48,8 @@ void encode(const Frequencies& frequencies, std::uint32_t lanes, std::uint32_t g
   stream->lanes = lanes;
   stream->group = group;
   TansEncodeTable table;
-  make_encode_table(frequencies, step_lane_bits(Float32Format::kMantissaBits), &table);
+  make_encode_table(TableKind::kTans, frequencies, step_lane_bits(Float32Format::kMantissaBits),
+                    &table);
   TansEncodeLanes state{};
   std::vector<std::byte> words(kWordBytes * (stream->tokens.size() + 1));
   std::byte* end = words.data();
@@ -75,7 +76,8 @@ struct Decoded {
 
 Decoded decode(const Frequencies& frequencies, const Stream& stream) {
   TansDecodeTable table;
-  make_decode_table(frequencies, step_lane_bits(Float32Format::kMantissaBits), &table);
+  make_decode_table(TableKind::kTans, frequencies, step_lane_bits(Float32Format::kMantissaBits),
+                    &table);
   Decoded result;
   result.tokens.resize(stream.tokens.size());
   result.lane_bits.resize(stream.tokens.size());
@@ -107,7 +109,8 @@ class ModelDecoder {
       x_[lane] = std::to_integer<unsigned>(stream.states[6 * lanes_ + lane]);
       pos_[lane] = std::to_integer<unsigned>(stream.states[7 * lanes_ + lane]);
     }
-    make_decode_table(frequencies, step_lane_bits(Float32Format::kMantissaBits), &table_);
+    make_decode_table(TableKind::kTans, frequencies, step_lane_bits(Float32Format::kMantissaBits),
+                      &table_);
   }
 
   // A row of `count` values; false when a word is missing.
@@ -202,7 +205,7 @@ TEST(TansCoder, RoundTripForEveryTableLaneCountAndSize) {
 }
 
 TEST(TansCoder, ModelReadsWhatTheEncoderWrites) {
-  const Frequencies& frequencies = *find_builtin_table(17);
+  const Frequencies& frequencies = *find_builtin_table(TableKind::kTans, 17);
   for (const std::uint32_t lanes : kLaneCounts) {
     for (const std::uint32_t size : kSizes) {
       SCOPED_TRACE("lanes " + std::to_string(lanes) + " size " + std::to_string(size) + " seed 7");
@@ -237,7 +240,7 @@ TEST(TansCoder, OneTokenCostsNothing) {
 }
 
 TEST(TansCoder, FindsMissingAndSuperfluousWords) {
-  const Frequencies& frequencies = *find_builtin_table(20);
+  const Frequencies& frequencies = *find_builtin_table(TableKind::kTans, 20);
   for (const std::uint32_t lanes : kLaneCounts) {
     Stream stream = make_stream(frequencies, 3000, 3);
     encode(frequencies, lanes, 256, &stream);
@@ -254,7 +257,7 @@ TEST(TansCoder, FindsMissingAndSuperfluousWords) {
 }
 
 TEST(TansCoder, ChecksLaneStates) {
-  const Frequencies& frequencies = *find_builtin_table(20);
+  const Frequencies& frequencies = *find_builtin_table(TableKind::kTans, 20);
   Stream stream = make_stream(frequencies, 3000, 4);
   encode(frequencies, 16, 256, &stream);
   Stream wrong = stream;

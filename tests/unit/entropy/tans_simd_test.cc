@@ -92,12 +92,18 @@ std::string decode(const TansDecodeTable& table, const Coded& coded, std::size_t
   return problem == nullptr ? "" : problem;
 }
 
-class TansSimd : public ::testing::TestWithParam<std::uint8_t> {
+struct TableCase {
+  std::uint8_t number;
+  TableKind kind;
+};
+
+class TansSimd : public ::testing::TestWithParam<TableCase> {
  protected:
   void SetUp() override {
-    frequencies_ = *find_builtin_table(GetParam());
-    make_encode_table(frequencies_, step_lane_bits(Float32Format::kMantissaBits), &encode_table_);
-    make_decode_table(frequencies_, step_lane_bits(Float32Format::kMantissaBits), &decode_table_);
+    const TokenBits lane_bits = step_lane_bits(Float32Format::kMantissaBits);
+    frequencies_ = *find_builtin_table(GetParam().kind, GetParam().number);
+    make_encode_table(GetParam().kind, frequencies_, lane_bits, &encode_table_);
+    make_decode_table(GetParam().kind, frequencies_, lane_bits, &decode_table_);
   }
 
   Frequencies frequencies_;
@@ -135,7 +141,7 @@ TEST_P(TansSimd, DecodesTheSameWithAnyRoomBehindTheWords) {
 
 // Damaged words and states: the same values and the same verdict.
 TEST_P(TansSimd, JudgesDamageAlike) {
-  std::mt19937_64 random(GetParam());
+  std::mt19937_64 random(GetParam().number);
   for (int trial = 0; trial < 200; ++trial) {
     const std::size_t size = 64 + random() % 3000;
     Coded coded = encode(encode_table_, random_values(frequencies_, size, random()), 256, false);
@@ -153,7 +159,17 @@ TEST_P(TansSimd, JudgesDamageAlike) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Tables, TansSimd, ::testing::Values(16, 20, 27, 33, 38));
+std::vector<TableCase> table_cases() {
+  std::vector<TableCase> cases;
+  for (const std::uint8_t number : {16, 20, 27, 33, 38}) {
+    for (const TableKind kind : {TableKind::kTans, TableKind::kHuffman}) {
+      cases.push_back({number, kind});
+    }
+  }
+  return cases;
+}
+
+INSTANTIATE_TEST_SUITE_P(Tables, TansSimd, ::testing::ValuesIn(table_cases()));
 
 }  // namespace
 }  // namespace gradwire::internal

@@ -27,17 +27,18 @@ TEST(BuiltinTables, AreTheNumbersOfTheFormat) {
   std::set<int> found;
   for (const BuiltinTable& table : kBuiltinTables) {
     found.insert(table.number);
-    EXPECT_EQ(find_builtin_table(table.number), &table.frequencies);
+    EXPECT_EQ(find_builtin_table(TableKind::kTans, table.number), &table.frequencies);
   }
   EXPECT_EQ(found, expected);
-  EXPECT_EQ(find_builtin_table(0), nullptr);
-  EXPECT_EQ(find_builtin_table(39), nullptr);
+  EXPECT_EQ(find_builtin_table(TableKind::kTans, 0), nullptr);
+  EXPECT_EQ(find_builtin_table(TableKind::kTans, 39), nullptr);
 }
 
 TEST(BuiltinTables, AreTables) {
   for (const BuiltinTable& table : kBuiltinTables) {
     SCOPED_TRACE("table " + std::to_string(table.number));
-    const char* problem = check_frequencies(table.frequencies, widest_lane_bits(table));
+    const char* problem =
+        check_frequencies(TableKind::kTans, table.frequencies, widest_lane_bits(table));
     EXPECT_EQ(problem, nullptr) << problem;
     EXPECT_GE(table.frequencies[kTokenEscape], 1) << "every value can be an escape";
   }
@@ -70,7 +71,7 @@ TEST(DecodeTable, FollowsTheFormat) {
   for (const BuiltinTable& table : kBuiltinTables) {
     const TokenBits lane_bits = widest_lane_bits(table);
     TansDecodeTable decode;
-    make_decode_table(table.frequencies, lane_bits, &decode);
+    make_decode_table(TableKind::kTans, table.frequencies, lane_bits, &decode);
     int symbol[128];
     int pos = 0;
     for (int token = 0; token < 32; ++token) {
@@ -102,8 +103,8 @@ TEST(EncodeTable, UndoesTheDecodeTable) {
     const TokenBits lane_bits = widest_lane_bits(table);
     TansDecodeTable decode;
     TansEncodeTable encode;
-    make_decode_table(table.frequencies, lane_bits, &decode);
-    make_encode_table(table.frequencies, lane_bits, &encode);
+    make_decode_table(TableKind::kTans, table.frequencies, lane_bits, &decode);
+    make_encode_table(TableKind::kTans, table.frequencies, lane_bits, &encode);
     for (std::uint32_t before = 0; before < 128; ++before) {
       const TansDecodeEntry& entry = decode.states[before];
       for (std::uint32_t code = 0; code < (1u << entry.code_bits); ++code) {
@@ -124,20 +125,20 @@ TEST(EncodeTable, UndoesTheDecodeTable) {
 TEST(CheckFrequencies, RefusesWhatIsNoTable) {
   Frequencies frequencies{};
   TokenBits lane_bits{};
-  EXPECT_NE(check_frequencies(frequencies, lane_bits), nullptr);
+  EXPECT_NE(check_frequencies(TableKind::kTans, frequencies, lane_bits), nullptr);
   frequencies[0] = 127;
-  EXPECT_NE(check_frequencies(frequencies, lane_bits), nullptr);
+  EXPECT_NE(check_frequencies(TableKind::kTans, frequencies, lane_bits), nullptr);
   frequencies[5] = 1;
-  EXPECT_EQ(check_frequencies(frequencies, lane_bits), nullptr);
+  EXPECT_EQ(check_frequencies(TableKind::kTans, frequencies, lane_bits), nullptr);
   lane_bits[5] = 9;
-  EXPECT_EQ(check_frequencies(frequencies, lane_bits), nullptr);
+  EXPECT_EQ(check_frequencies(TableKind::kTans, frequencies, lane_bits), nullptr);
   lane_bits[5] = 10;
-  EXPECT_NE(check_frequencies(frequencies, lane_bits), nullptr);
+  EXPECT_NE(check_frequencies(TableKind::kTans, frequencies, lane_bits), nullptr);
   frequencies[0] = 126;
   frequencies[5] = 2;
-  EXPECT_EQ(check_frequencies(frequencies, lane_bits), nullptr);
+  EXPECT_EQ(check_frequencies(TableKind::kTans, frequencies, lane_bits), nullptr);
   frequencies.fill(255);
-  EXPECT_NE(check_frequencies(frequencies, lane_bits), nullptr);
+  EXPECT_NE(check_frequencies(TableKind::kTans, frequencies, lane_bits), nullptr);
 }
 
 }  // namespace

@@ -33,7 +33,7 @@ TEST(Header, FieldsLieWhereTheFormatSays) {
   EXPECT_EQ(static_cast<int>(header.dtype), 9);
   EXPECT_EQ(static_cast<int>(header.reduction), 10);
   EXPECT_EQ(static_cast<int>(header.codec), 11);
-  EXPECT_EQ(header.coder, 12);
+  EXPECT_EQ(static_cast<int>(header.coder), 12);
   EXPECT_EQ(header.table, 13);
   EXPECT_EQ(static_cast<int>(header.schedule), 14);
   EXPECT_EQ(static_cast<int>(header.rounding), 15);

@@ -36,7 +36,7 @@ FLOAT32 = ("none", "cast:dtype=bf16", "lossless", "near_lossless", "near_lossles
            "unbiased:coder=huffman", "coarse:coder=huffman")  # fmt: skip
 LOSSLESS = ("lossless",)
 OTHERS = ("lossless", "near_lossless", "near_lossless:step=0.125", "near_lossless:mantissa=6",
-          "int8", "int4")  # fmt: skip
+          "int8", "int4", "fine", "unbiased", "coarse", "compso")  # fmt: skip
 
 
 def golden(name: str) -> np.ndarray:

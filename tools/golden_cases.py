@@ -36,17 +36,20 @@ INT8 = "block:bits=8,group=64,rounding=stochastic,seed=7"
 # With types other than float32.
 BLOCKS = (INT8, "block:bits=4,group=128,rounding=nearest",
           "block:bits=6,group=8,rounding=stochastic,seed=1")
+BOUNDED = (
+    "error_bounded:bound=0.125,scale=rms,group=256,rounding=stochastic,seed=3",
+    "error_bounded:bound=1,scale=rms,group=64,rounding=nearest",
+    "error_bounded:bound=0.004,scale=range,group=tensor,rounding=stochastic,filter=on",
+    "error_bounded:bound=0.01,scale=absmax,group=256,rounding=stochastic,filter=on",
+    "error_bounded:bound=0.001,scale=absolute,group=256,rounding=nearest",
+)  # fmt: skip
 ALL = (
     "none", "cast:dtype=bf16", "cast:dtype=fp16", "block:bits=8,group=64,rounding=nearest",
     "block:bits=4,group=128,rounding=stochastic,seed=9",
     "block:bits=6,group=8,rounding=stochastic,seed=1", LOSSLESS, STEP,
     "near_lossless:step=1,group=256", "near_lossless:mantissa=6,group=256",
     "near_lossless:mantissa=1,group=256,rounding=stochastic,seed=5",
-    "error_bounded:bound=0.125,scale=rms,group=256,rounding=stochastic,seed=3",
-    "error_bounded:bound=1,scale=rms,group=64,rounding=nearest",
-    "error_bounded:bound=0.004,scale=range,group=tensor,rounding=stochastic,filter=on",
-    "error_bounded:bound=0.01,scale=absmax,group=256,rounding=stochastic,filter=on",
-    "error_bounded:bound=0.001,scale=absolute,group=256,rounding=nearest",
+    *BOUNDED,
 )  # fmt: skip
 BASELINES = (
     "natural:seed=5", "mxfp8:format=e4m3", "mxfp8:format=e5m2", "mxfp4",
@@ -152,13 +155,16 @@ def values() -> list[Case]:
                       "near_lossless:mantissa=6,group=256"):  # fmt: skip
             cases.append(Case(f"{short(codec)}_{name}_ladder", codec, f"ladder_{name}",
                               (LADDER_VALUES[name],), dtype))  # fmt: skip
-        for codec in BLOCKS:
+        for codec in (*BLOCKS, *BOUNDED):
             cases += [
                 Case(f"{short(codec)}_{name}_normal", codec, f"normal_{name}", (0, 257, 1, 1000),
                      dtype, tensor=5, first_index=3),
                 Case(f"{short(codec)}_{name}_hard", codec, hard, (1023, 400), dtype),
                 Case(f"{short(codec)}_{name}_ladder", codec, f"ladder_{name}",
                      (LADDER_VALUES[name],), dtype),
+            ]
+        for codec in BLOCKS:
+            cases += [
                 Case(f"{short(codec)}_{name}_one", codec, f"normal_{name}", (1,), dtype),
                 Case(f"{short(codec)}_{name}_empty", codec, f"normal_{name}", (), dtype),
             ]

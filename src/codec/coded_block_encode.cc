@@ -367,6 +367,7 @@ class BlockEncoder {
     if (rule_.rounds()) {
       values = round_group(values, count, data, number);
       if (values == nullptr) return kZeroGroup;
+      widen(values, count);
     }
     if (quantize(values, count, number, plane) > 0) {
       for (std::uint32_t i = count; i-- > 0;) {

@@ -8,6 +8,7 @@
 #include "codec/group_rule.h"
 #include "core/fp_environment.h"
 #include "quantize/float32_simd.h"
+#include "quantize/half_float.h"
 #include "quantize/value_range_simd.h"
 
 namespace gradwire::internal {
@@ -33,16 +34,25 @@ SquareSum squares_of(const typename Format::Bits* values, std::uint32_t count,
   return square_sum_ref<Format>(values, count, top);
 }
 
-// Calls visit() with the bit patterns at `data`, copied a group at a time where they lie askew.
-template <typename Bits, typename Visit>
-void for_each_aligned(const std::byte* data, std::uint64_t count, Visit visit) noexcept {
-  const bool aligned = reinterpret_cast<std::uintptr_t>(data) % alignof(Bits) == 0;
-  std::array<Bits, kMaxGroup> copied;
+// Calls visit() with the values at `data` a group at a time: halves as float32, others copied where
+// they lie askew.
+template <typename Format, typename Visit>
+void for_each_float(const std::byte* data, std::uint64_t count, Visit visit) noexcept {
+  using Bits = typename Format::Bits;
+  using Float = std::conditional_t<kIsHalf<Format>, Float32Format, Format>;
+  const bool in_place =
+      !kIsHalf<Format> && reinterpret_cast<std::uintptr_t>(data) % alignof(Bits) == 0;
+  std::array<typename Float::Bits, kMaxGroup> copied;
   for (std::uint64_t first = 0; first < count; first += kMaxGroup) {
     const auto n = static_cast<std::uint32_t>(std::min<std::uint64_t>(kMaxGroup, count - first));
     const std::byte* const from = data + first * sizeof(Bits);
-    if (!aligned) std::memcpy(copied.data(), from, n * sizeof(Bits));
-    visit(aligned ? reinterpret_cast<const Bits*>(from) : copied.data(), n);
+    if constexpr (kIsHalf<Format>) {
+      widen_halves<Format>(from, n, copied.data());
+    } else if (!in_place) {
+      std::memcpy(copied.data(), from, n * sizeof(Bits));
+    }
+    visit(Float{}, in_place ? reinterpret_cast<const typename Float::Bits*>(from) : copied.data(),
+          n);
   }
 }
 
@@ -82,12 +92,13 @@ PartSums PartScaler::sums_of(const Run& run) const noexcept {
   // In the second pass nobody writes the ranges.
   const ValueRange& range = scratch_.sums[run.part].range;
   PartSums sums;
-  for_each_aligned<Bits>(data + run.offset * sizeof(Bits), run.count,
-                         [&](const Bits* values, std::uint32_t count) {
+  for_each_float<Format>(data + run.offset * sizeof(Bits), run.count,
+                         [&](auto format, const auto* values, std::uint32_t count) {
+                           using Float = decltype(format);
                            if (pass_ == 0) {
-                             sums.range.add(value_range_simd<Format>(values, count));
+                             sums.range.add(value_range_simd<Float>(values, count));
                            } else {
-                             sums.squares.add(squares_of<Format>(values, count, range));
+                             sums.squares.add(squares_of<Float>(values, count, range));
                            }
                          });
   return sums;
@@ -132,16 +143,8 @@ void PartScaler::work() noexcept {
 }
 
 void PartScaler::finish() noexcept {
-  switch (dtype_) {
-    case DType::kFloat64:
-      return finish_as<Float64Format>();
-    case DType::kFloat16:
-      return finish_as<Float16Format>();
-    case DType::kBFloat16:
-      return finish_as<BFloat16Format>();
-    default:
-      return finish_as<Float32Format>();
-  }
+  if (dtype_ == DType::kFloat64) return finish_as<Float64Format>();
+  finish_as<Float32Format>();  // halves were taken as float32
 }
 
 }  // namespace gradwire::internal

@@ -95,7 +95,7 @@ def random_codec(chance: random.Random) -> tuple[str, int]:
         ["bounded", "bounded", "cast", "block", "lossless", "step", "mantissa", *BASELINES]
     )
     if name == "bounded":
-        return f"{bounded_text(chance, group)},{block}", 1
+        return f"{bounded_text(chance, group)},{block}", chance.choice([1, 1, 2, 3, 4])
     if name == "cast":
         return f"cast:dtype={chance.choice(['fp16', 'bf16'])},{block}", chance.choice([1, 2])
     if name == "block":

@@ -70,6 +70,27 @@ TEST(ErrorBounded, RangeBeyondTheTypeKeepsTheBound) {
   }
 }
 
+// Results are on a grid that the halves have too: as float32 they are the same, noise and all.
+TEST(ErrorBounded, HalvesBecomeWhatTheirFloat32Becomes) {
+  for (const DType dtype : {DType::kFloat16, DType::kBFloat16}) {
+    const Tensor halves = test::gradient_like(dtype, 20000, 4);
+    std::vector<float> wide;
+    for (std::size_t i = 0; i < halves.count; ++i) {
+      wide.push_back(static_cast<float>(halves.value(i)));
+    }
+    for (const char* text :
+         {"unbiased", "coarse:filter=on,coder=huffman", "error_bounded:scale=range,group=tensor",
+          "error_bounded:group=tensor,rounding=nearest", "error_bounded:scale=absmax"}) {
+      const CodecSpec spec = test::spec_of(text);
+      const Tensor back = test::round_trip(spec, {halves})[0];
+      const Tensor of_wide = test::round_trip(spec, {floats(wide)})[0];
+      for (std::size_t i = 0; i < back.count; ++i) {
+        ASSERT_EQ(back.value(i), of_wide.value(i)) << text << " value " << i;
+      }
+    }
+  }
+}
+
 TEST(ErrorBounded, FilterLeavesNothingWithinTheStep) {
   const Tensor given = test::gradient_like(DType::kFloat32, 20000, 3);
   for (const char* text : {"coarse:filter=on", "compso", "error_bounded:scale=absmax,filter=on"}) {

@@ -42,7 +42,7 @@ TEST(Limits, TextsNameWhatIsAllowed) {
 }
 
 TEST(Limits, EachCodecTakesItsTypes) {
-  const std::map<int, int> expected = {{0, 15}, {1, 2}, {2, 4}, {3, 4}, {4, 4}};
+  const std::map<int, int> expected = {{0, 15}, {1, 2}, {2, 4}, {3, 4}, {4, 4}, {5, 4}};
   for (int codec = 0; codec < 256; ++codec) {
     int taken = 0;
     for (int number = 0; number < 256; ++number) {
